@@ -19,6 +19,10 @@ let tests: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
 ]
 
+/// The commit, as `dev` gives it. Not asked of git here: the manifest is cached, and a stale commit
+/// is worse than none.
+let commit = Context.environment["ATTESTGATE_COMMIT"] ?? ""
+
 func module(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: swift)
 }
@@ -32,6 +36,15 @@ let package = Package(
     products: [
     ],
     targets: [
+        // C shims: macros and calls Swift cannot import, no logic.
+        .target(
+            name: "CGateOpenSSL",
+            linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
+        .target(name: "CGateNGHTTP2", linkerSettings: [.linkedLibrary("nghttp2")]),
+        .target(name: "CGateLinux"),
+        .target(
+            name: "CGateBuild",
+            cSettings: [.define("GATE_BUILD_COMMIT", to: "\"\(commit)\"")]),
 
         module("GateBytes", []),
 

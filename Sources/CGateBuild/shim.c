@@ -1,0 +1,3 @@
+#include "CGateBuild.h"
+
+const char *gate_build_commit(void) { return GATE_BUILD_COMMIT; }

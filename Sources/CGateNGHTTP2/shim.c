@@ -1,0 +1,1 @@
+#include "CGateNGHTTP2.h"
