@@ -47,6 +47,7 @@ let package = Package(
             cSettings: [.define("GATE_BUILD_COMMIT", to: "\"\(commit)\"")]),
 
         module("GateBytes", []),
+        module("GateLock", ["CGateLinux"]),
 
         testModule("GateBytesTests", ["GateBytes"]),
     ]
