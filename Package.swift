@@ -47,8 +47,10 @@ let package = Package(
             cSettings: [.define("GATE_BUILD_COMMIT", to: "\"\(commit)\"")]),
 
         module("GateBytes", []),
+        module("GateCrypto", ["GateBytes", "CGateOpenSSL"]),
         module("GateLock", ["CGateLinux"]),
 
         testModule("GateBytesTests", ["GateBytes"]),
+        testModule("GateCryptoTests", ["GateBytes", "GateCrypto"]),
     ]
 )
