@@ -34,6 +34,7 @@ func testModule(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 let package = Package(
     name: "attestgate",
     products: [
+        .library(name: "AppAttest", targets: ["AppAttest"]),
     ],
     targets: [
         // C shims: macros and calls Swift cannot import, no logic.
@@ -48,6 +49,7 @@ let package = Package(
 
         module("GateBytes", []),
         module("GateCrypto", ["GateBytes", "CGateOpenSSL"]),
+        module("AppAttest", ["GateBytes", "GateCrypto"]),
         module("GateLock", ["CGateLinux"]),
 
         testModule("GateBytesTests", ["GateBytes"]),
