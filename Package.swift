@@ -50,6 +50,7 @@ let package = Package(
         module("GateBytes", []),
         module("GateCrypto", ["GateBytes", "CGateOpenSSL"]),
         module("AppAttest", ["GateBytes", "GateCrypto"]),
+        module("AppAttestDevice", ["GateBytes", "GateCrypto"]),
         module("GateLock", ["CGateLinux"]),
 
         testModule("GateBytesTests", ["GateBytes"]),
