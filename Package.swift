@@ -55,5 +55,7 @@ let package = Package(
 
         testModule("GateBytesTests", ["GateBytes"]),
         testModule("GateCryptoTests", ["GateBytes", "GateCrypto"]),
+        testModule(
+            "AppAttestTests", ["GateBytes", "GateCrypto", "AppAttest", "AppAttestDevice"]),
     ]
 )
