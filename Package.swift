@@ -50,6 +50,7 @@ let package = Package(
         module("GateBytes", []),
         module("GateCrypto", ["GateBytes", "CGateOpenSSL"]),
         module("AppAttest", ["GateBytes", "GateCrypto"]),
+        module("AppAttestWire", ["GateBytes"]),
         module("AppAttestDevice", ["GateBytes", "GateCrypto"]),
         module("GateLock", ["CGateLinux"]),
 
@@ -57,5 +58,6 @@ let package = Package(
         testModule("GateCryptoTests", ["GateBytes", "GateCrypto"]),
         testModule(
             "AppAttestTests", ["GateBytes", "GateCrypto", "AppAttest", "AppAttestDevice"]),
+        testModule("AppAttestWireTests", ["GateBytes", "AppAttestWire"]),
     ]
 )
