@@ -53,11 +53,13 @@ let package = Package(
         module("AppAttestWire", ["GateBytes"]),
         module("AppAttestDevice", ["GateBytes", "GateCrypto"]),
         module("GateLock", ["CGateLinux"]),
+        module("GateHTTP", ["GateBytes"]),
 
         testModule("GateBytesTests", ["GateBytes"]),
         testModule("GateCryptoTests", ["GateBytes", "GateCrypto"]),
         testModule(
             "AppAttestTests", ["GateBytes", "GateCrypto", "AppAttest", "AppAttestDevice"]),
         testModule("AppAttestWireTests", ["GateBytes", "AppAttestWire"]),
+        testModule("GateHTTPTests", ["GateBytes", "GateHTTP"]),
     ]
 )
