@@ -52,6 +52,7 @@ let package = Package(
         module("AppAttest", ["GateBytes", "GateCrypto"]),
         module("AppAttestWire", ["GateBytes"]),
         module("AppAttestDevice", ["GateBytes", "GateCrypto"]),
+        module("GateStore", ["GateBytes", "GateLock", "CGateLinux"]),
         module("GateLock", ["CGateLinux"]),
         module("GateHTTP", ["GateBytes"]),
 
@@ -60,6 +61,12 @@ let package = Package(
         testModule(
             "AppAttestTests", ["GateBytes", "GateCrypto", "AppAttest", "AppAttestDevice"]),
         testModule("AppAttestWireTests", ["GateBytes", "AppAttestWire"]),
+        testModule("GateStoreTests", ["GateBytes", "GateLock", "GateStore", "GateSimulation"]),
         testModule("GateHTTPTests", ["GateBytes", "GateHTTP"]),
+        .target(
+            name: "GateSimulation",
+            dependencies: ["GateBytes", "GateLock", "GateStore"],
+            path: "Tests/GateSimulation",
+            swiftSettings: tests),
     ]
 )

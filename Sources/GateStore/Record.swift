@@ -1,0 +1,220 @@
+internal import GateBytes
+
+/// One change of the store, as the log keeps it.
+///
+/// A record is a type byte and its fields, big endian, one after the other; a text is two bytes of
+/// length and its bytes.
+/// ```
+/// challenge  nonce 16 · expiry 4 (unix seconds)
+/// 1 admit    key ID 32 · counter 4 · time 4 · flags 1 (1 revokes the key, 2 a challenge follows)
+///            · [challenge 20]
+/// 2 enrol    key ID 32 · x 32 · y 32 · counter 4 · time 4 · environment 1 · category 1 (255 none)
+///            · account text · app text · version 1 (1 a text follows) · [bundle version text]
+///            · receipt length 4 · receipt · challenge 20
+/// 3 revoke   key ID 32 · time 4
+/// 4 spend    challenge 20
+/// 5 block    time 4 · blocked 1 (0 or 1) · account text
+/// ```
+/// Every record may be replayed more than once: a counter takes the maximum, a set inserts, a
+/// revocation sticks, and the last block record of an account holds.
+enum Record: Equatable {
+    case admit(Admit)
+    case block(account: [UInt8], isBlocked: Bool, time: UInt32)
+    case enrol(NewKey, SpentChallenge, time: UInt32)
+    case revoke(keyID: Bytes32, time: UInt32)
+    case spend(SpentChallenge)
+
+    struct Admit: Equatable {
+        var keyID: Bytes32
+        var counter: UInt32
+        var time: UInt32
+        var isRevoking: Bool
+        var challenge: SpentChallenge?
+    }
+
+    /// Whether every text fits its length; one that does not is never written.
+    var isEncodable: Bool {
+        switch self {
+        case .admit, .revoke, .spend:
+            true
+        case .block(let account, _, _):
+            account.count <= StoreLimits.textBytesMax
+        case .enrol(let key, _, _):
+            [
+                key.account.count, key.app.utf8.count, key.bundleVersion?.utf8.count ?? 0,
+            ].allSatisfy { $0 <= StoreLimits.textBytesMax } && key.category != 255
+        }
+    }
+
+    /// The bytes it takes, or a few more.
+    var byteCountMax: Int {
+        switch self {
+        case .admit: 62
+        case .block(let account, _, _): 8 + account.count
+        case .enrol(let key, _, _):
+            138 + key.account.count + key.app.utf8.count + (key.bundleVersion?.utf8.count ?? 0)
+                + key.receipt.count
+        case .revoke: 37
+        case .spend: 21
+        }
+    }
+}
+
+extension Record {
+    /// Appends the record to `bytes`.
+    func encode(to bytes: inout [UInt8]) {
+        switch self {
+        case .admit(let admit):
+            admit.encode(to: &bytes)
+        case .block(let account, let isBlocked, let time):
+            bytes.append(5)
+            bytes.append(bigEndian: time)
+            bytes.append(isBlocked ? 1 : 0)
+            bytes.append(text: account)
+        case .enrol(let key, let challenge, let time):
+            bytes.append(2)
+            Record.encode(key, time, to: &bytes)
+            bytes.append(challenge)
+        case .revoke(let keyID, let time):
+            bytes.append(3)
+            bytes.append(keyID)
+            bytes.append(bigEndian: time)
+        case .spend(let challenge):
+            bytes.append(4)
+            bytes.append(challenge)
+        }
+    }
+
+    private static func encode(_ key: NewKey, _ time: UInt32, to bytes: inout [UInt8]) {
+        bytes.append(key.keyID)
+        bytes.append(key.publicKey.x)
+        bytes.append(key.publicKey.y)
+        bytes.append(bigEndian: key.signCounter)
+        bytes.append(bigEndian: time)
+        bytes.append(key.environment)
+        bytes.append(key.category ?? 255)
+        bytes.append(text: key.account)
+        bytes.append(text: Array(key.app.utf8))
+        bytes.append(key.bundleVersion == nil ? 0 : 1)
+        if let version = key.bundleVersion { bytes.append(text: Array(version.utf8)) }
+        bytes.append(bigEndian: UInt32(key.receipt.count))
+        bytes.append(contentsOf: key.receipt)
+    }
+
+    /// The next record of `reader`; nil when the bytes there are none.
+    static func parse(_ reader: inout ByteReader) -> Record? {
+        switch reader.readByte() {
+        case 1: parseAdmit(&reader)
+        case 2: parseEnrol(&reader)
+        case 3: parseRevoke(&reader)
+        case 4: reader.readChallenge().map(Record.spend)
+        case 5: parseBlock(&reader)
+        default: nil
+        }
+    }
+
+    private static func parseAdmit(_ reader: inout ByteReader) -> Record? {
+        guard let keyID = reader.readBytes32(), let counter = reader.readUInt32(),
+            let time = reader.readUInt32(), let flags = reader.readByte(), flags < 4
+        else { return nil }
+        var challenge: SpentChallenge?
+        if flags & 2 != 0 {
+            challenge = reader.readChallenge()
+            guard challenge != nil else { return nil }
+        }
+        return .admit(
+            Admit(
+                keyID: keyID, counter: counter, time: time, isRevoking: flags & 1 != 0,
+                challenge: challenge))
+    }
+
+    private static func parseBlock(_ reader: inout ByteReader) -> Record? {
+        guard let time = reader.readUInt32(), let flag = reader.readByte(), flag < 2,
+            let account = reader.readText()
+        else { return nil }
+        return .block(account: account, isBlocked: flag == 1, time: time)
+    }
+
+    private static func parseRevoke(_ reader: inout ByteReader) -> Record? {
+        guard let keyID = reader.readBytes32(), let time = reader.readUInt32() else { return nil }
+        return .revoke(keyID: keyID, time: time)
+    }
+
+    private static func parseEnrol(_ reader: inout ByteReader) -> Record? {
+        guard let keyID = reader.readBytes32(), let x = reader.readBytes32(),
+            let y = reader.readBytes32(), let counter = reader.readUInt32(),
+            let time = reader.readUInt32(), let environment = reader.readByte(),
+            let category = reader.readByte(), let account = reader.readText(),
+            let app = reader.readText(), let hasVersion = reader.readByte(), hasVersion < 2
+        else { return nil }
+        var version: [UInt8]?
+        if hasVersion == 1 {
+            version = reader.readText()
+            guard version != nil else { return nil }
+        }
+        guard let length = reader.readUInt32(), let receipt = reader.readBytes(Int(length)),
+            let challenge = reader.readChallenge()
+        else { return nil }
+        let key = NewKey(
+            keyID: keyID, publicKey: P256Point(x: x, y: y), account: account,
+            app: String(decoding: app, as: UTF8.self), environment: environment,
+            signCounter: counter, receipt: receipt, category: category == 255 ? nil : category,
+            bundleVersion: version.map { String(decoding: $0, as: UTF8.self) })
+        return .enrol(key, challenge, time: time)
+    }
+}
+
+extension Record.Admit {
+    /// The record of every request: written into room made once, not byte by byte with a look at
+    /// the room each time.
+    fileprivate func encode(to bytes: inout [UInt8]) {
+        bytes.append(addingCapacity: 62) { (output: inout OutputSpan<UInt8>) in
+            output.append(1)
+            for word in 0..<4 { output.append(keyID[word: word], byteCount: 8) }
+            output.append(UInt64(counter), byteCount: 4)
+            output.append(UInt64(time), byteCount: 4)
+            output.append((isRevoking ? 1 : 0) | (challenge != nil ? 2 : 0))
+            guard let challenge else { return }
+            output.append(challenge.nonceHigh, byteCount: 8)
+            output.append(challenge.nonceLow, byteCount: 8)
+            output.append(UInt64(challenge.expiry), byteCount: 4)
+        }
+    }
+}
+
+extension OutputSpan<UInt8> {
+    /// Appends the low bytes of `value`, big endian.
+    @inline(__always)
+    fileprivate mutating func append(_ value: UInt64, byteCount: Int) {
+        for index in (0..<byteCount).reversed() {
+            append(UInt8(truncatingIfNeeded: value >> UInt64(8 * index)))
+        }
+    }
+}
+
+extension Array where Element == UInt8 {
+    fileprivate mutating func append(_ challenge: SpentChallenge) {
+        append(bigEndian: challenge.nonceHigh)
+        append(bigEndian: challenge.nonceLow)
+        append(bigEndian: challenge.expiry)
+    }
+
+    fileprivate mutating func append(text: [UInt8]) {
+        append(bigEndian: UInt16(text.count))
+        append(contentsOf: text)
+    }
+}
+
+extension ByteReader {
+    fileprivate mutating func readChallenge() -> SpentChallenge? {
+        guard let high = readUInt64(), let low = readUInt64(), let expiry = readUInt32() else {
+            return nil
+        }
+        return SpentChallenge(nonceHigh: high, nonceLow: low, expiry: expiry)
+    }
+
+    fileprivate mutating func readText() -> [UInt8]? {
+        guard let count = readUInt16() else { return nil }
+        return readBytes(Int(count))
+    }
+}

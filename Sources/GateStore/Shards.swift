@@ -1,0 +1,228 @@
+internal import GateBytes
+internal import GateLock
+
+/// Everything the store holds in memory, in shards of three kinds, each shard behind its own lock.
+///
+/// Locks are taken in one order: spent challenges, account, key, and last the queue of the log.
+/// Nobody holds two of one kind.
+struct Shards: Sendable {
+    private let spentTables: [Lock<SpentTable>]
+    private let accountTables: [Lock<AccountTable>]
+    private let keyTables: [Lock<KeyTable>]
+
+    /// Empty shards, `count` of each kind, a power of two.
+    init(count: Int, now: UInt32) {
+        precondition(count > 0 && count <= 4096 && count & (count - 1) == 0)
+        spentTables = (0..<count).map { _ in Lock(SpentTable(now: now)) }
+        accountTables = (0..<count).map { _ in Lock(AccountTable()) }
+        keyTables = (0..<count).map { _ in Lock(KeyTable()) }
+    }
+
+    private func number(_ hash: UInt64) -> Int {
+        Int(truncatingIfNeeded: hash >> 32) & (keyTables.count - 1)
+    }
+
+    /// Runs `body` on the shard of `challenge`.
+    func withSpent<Result>(
+        _ challenge: SpentChallenge, _ body: (inout SpentTable) -> Result
+    ) -> Result {
+        spentTables[number(challenge.nonceHigh)].withLock(body)
+    }
+
+    /// Runs `body` on the shard of `keyID`, with its number.
+    func withKeys<Result>(
+        _ keyID: Bytes32, _ body: (inout KeyTable, UInt16) -> Result
+    ) -> Result {
+        let shard = number(keyID[word: 0])
+        return keyTables[shard].withLock { body(&$0, UInt16(shard)) }
+    }
+
+    /// Runs `body` on the shard of `account`, with its number and the account's hash.
+    func withAccounts<Result>(
+        _ account: [UInt8], _ body: (inout AccountTable, UInt16, UInt64) -> Result
+    ) -> Result {
+        let hash = AccountTable.hash(account)
+        let shard = number(hash)
+        return accountTables[shard].withLock { body(&$0, UInt16(shard), hash) }
+    }
+
+    /// Where `account` is; nil when it has no key and was never blocked, `none` for the empty one.
+    func reference(account: [UInt8]) -> AccountReference? {
+        guard !account.isEmpty else { return AccountReference.none }
+        return withAccounts(account) { accounts, shard, hash in
+            accounts.find(account, hash: hash).map {
+                AccountReference(index: UInt32($0), shard: shard)
+            }
+        }
+    }
+
+    /// What is known of a key; nil for one that is unknown or not durable yet.
+    func record(_ keyID: Bytes32) -> KeyRecord? {
+        let found = withKeys(keyID) { keys, _ in keys.find(keyID).flatMap { keys.visible($0) } }
+        return found.map(resolve)
+    }
+
+    /// What is known of the keys of `account` in `app`, the one used last first.
+    func records(account: [UInt8], app: String) -> [KeyRecord] {
+        let references = withAccounts(account) { accounts, _, hash in
+            accounts.find(account, hash: hash).map { accounts.keys($0) } ?? []
+        }
+        let records = references.compactMap { reference in
+            keyTables[Int(reference.shard)].withLock { $0.visible(Int(reference.index)) }
+                .map(resolve)
+        }
+        return records.filter { $0.app == app }.sorted {
+            ($0.lastUsedAt, $0.enrolledAt) > ($1.lastUsedAt, $1.enrolledAt)
+        }
+    }
+
+    /// How many of `keys` belong to `app` and are good.
+    func count(_ keys: [KeyReference], app: String) -> Int {
+        keys.count { reference in
+            keyTables[Int(reference.shard)].withLock { table in
+                let entry = table[Int(reference.index)]
+                return !entry.isRevoked && table.apps[entry.app] == app
+            }
+        }
+    }
+
+    /// Lets everyone see a key whose record has become durable.
+    func reveal(_ reference: KeyReference) {
+        keyTables[Int(reference.shard)].withLock { $0[Int(reference.index)].isPending = false }
+    }
+
+    /// Forgets the spent challenges whose life was over by `now`, one shard after the other.
+    func forget(now: UInt32) {
+        for table in spentTables { table.withLock { $0.forget(now: now) } }
+    }
+
+    /// Keys, spent challenges and accounts.
+    var counts: (keys: Int, spent: Int, accounts: Int) {
+        (
+            keyTables.reduce(0) { $0 + $1.withLock { $0.count } },
+            spentTables.reduce(0) { $0 + $1.withLock { $0.count } },
+            accountTables.reduce(0) { $0 + $1.withLock { $0.count } }
+        )
+    }
+
+    private func resolve(_ found: KeyTable.Visible) -> KeyRecord {
+        var record = found.record
+        if found.account != .none {
+            record.account = accountTables[Int(found.account.shard)].withLock {
+                $0.text(Int(found.account.index))
+            }
+        }
+        return record
+    }
+}
+
+extension KeyTable {
+    /// A key's record, but for the account, which is in another shard.
+    struct Visible {
+        var record: KeyRecord
+        var account: AccountReference
+    }
+
+    /// The key at a place; nil while its record is not durable.
+    func visible(_ index: Int) -> Visible? {
+        let entry = self[index]
+        guard !entry.isPending else { return nil }
+        let record = KeyRecord(
+            keyID: entry.keyID, publicKey: entry.publicKey, account: [],
+            app: apps[entry.app] ?? "", environment: entry.environment,
+            signCounter: entry.signCounter, isRevoked: entry.isRevoked,
+            enrolledAt: entry.enrolledAt, lastUsedAt: entry.lastUsedAt,
+            challengeEpoch: entry.challengeEpoch, receiptSequence: entry.receiptSequence,
+            category: entry.category == 255 ? nil : entry.category,
+            bundleVersion: bundleVersions[entry.bundleVersion])
+        return Visible(record: record, account: entry.account)
+    }
+
+    /// Adds a new key with what its enrolment set.
+    mutating func insert(
+        _ key: NewKey, account: AccountReference, time: UInt32, epoch: UInt32, sequence: UInt64,
+        isPending: Bool
+    ) -> Int {
+        var entry = KeyEntry(
+            key, account: account, app: apps.intern(key.app),
+            bundleVersion: key.bundleVersion.map { bundleVersions.intern($0) } ?? InternTable.none)
+        entry.enrolledAt = time
+        entry.lastUsedAt = time
+        entry.challengeEpoch = epoch
+        entry.receiptSequence = key.receipt.isEmpty ? 0 : sequence
+        entry.isPending = isPending
+        return insert(entry)
+    }
+}
+
+extension KeyEntry {
+    /// Does what an admit does to its key: the counter takes the maximum, a revocation sticks.
+    mutating func apply(_ admit: Record.Admit, epoch: UInt32) {
+        signCounter = max(signCounter, admit.counter)
+        lastUsedAt = max(lastUsedAt, admit.time)
+        if admit.challenge != nil { challengeEpoch = max(challengeEpoch, epoch) }
+        if admit.isRevoking { isRevoked = true }
+    }
+}
+
+extension Shards {
+    /// Applies a record of the log; false when it follows from none before it.
+    func apply(_ entry: LogReader.Entry) -> Bool {
+        switch entry.record {
+        case .admit(let admit):
+            if let challenge = admit.challenge { spend(challenge) }
+            return change(admit.keyID) { $0.apply(admit, epoch: entry.epoch) }
+        case .block(let account, let isBlocked, _):
+            withAccounts(account) { accounts, _, hash in
+                let index =
+                    accounts.find(account, hash: hash) ?? accounts.insert(account, hash: hash)
+                accounts.setBlocked(index, isBlocked)
+            }
+            return true
+        case .enrol(let key, let challenge, let time):
+            spend(challenge)
+            enrol(key, time: time, entry)
+            return true
+        case .revoke(let keyID, _):
+            return change(keyID) { $0.isRevoked = true }
+        case .spend(let challenge):
+            spend(challenge)
+            return true
+        }
+    }
+
+    private func spend(_ challenge: SpentChallenge) {
+        withSpent(challenge) { $0.replay(challenge) }
+    }
+
+    private func change(_ keyID: Bytes32, _ body: (inout KeyEntry) -> Void) -> Bool {
+        withKeys(keyID) { keys, _ in
+            guard let index = keys.find(keyID) else { return false }
+            body(&keys[index])
+            return true
+        }
+    }
+
+    private func enrol(_ key: NewKey, time: UInt32, _ entry: LogReader.Entry) {
+        func insert(_ account: AccountReference) -> KeyReference? {
+            withKeys(key.keyID) { keys, shard in
+                guard keys.find(key.keyID) == nil else { return nil }
+                let index = keys.insert(
+                    key, account: account, time: time, epoch: entry.epoch,
+                    sequence: entry.sequence, isPending: false)
+                return KeyReference(index: UInt32(index), shard: shard)
+            }
+        }
+        guard !key.account.isEmpty else {
+            _ = insert(.none)
+            return
+        }
+        withAccounts(key.account) { accounts, shard, hash in
+            let index =
+                accounts.find(key.account, hash: hash)
+                ?? accounts.insert(key.account, hash: hash)
+            let account = AccountReference(index: UInt32(index), shard: shard)
+            if let reference = insert(account) { accounts.add(reference, to: index) }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+package import GateBytes
+
+extension Store {
+    /// Spends `challenge` and advances the counter of `keyID` to `counter` in one durable step;
+    /// with `revoking`, revokes the key in the same one. Without a challenge only the counter
+    /// decides.
+    ///
+    /// Refused in this order: challenge over an hour past its expiry, spent, key unknown, key
+    /// revoked, counter not greater than every one admitted before.
+    package func admit(
+        challenge: SpentChallenge?, keyID: Bytes32, counter: UInt32, revoking: Bool = false,
+        now: UInt32, reply: @escaping @Sendable (AdmitOutcome) -> Void
+    ) {
+        let admit = Record.Admit(
+            keyID: keyID, counter: counter, time: now, isRevoking: revoking, challenge: challenge)
+        let refusal: AdmitOutcome? =
+            if let challenge {
+                spend(challenge, now: now, expired: .challengeExpired, spent: .challengeSpent) {
+                    advance(admit, reply)
+                }
+            } else {
+                advance(admit, reply)
+            }
+        if let refusal { reply(refusal) }
+    }
+
+    /// Runs `body` with the shard of `challenge` locked, and spends it when `body` refuses nothing.
+    private func spend<Outcome>(
+        _ challenge: SpentChallenge, now: UInt32, expired: Outcome, spent: Outcome,
+        _ body: () -> Outcome?
+    ) -> Outcome? {
+        shards.withSpent(challenge) { table in
+            table.forget(now: now)
+            guard !table.isForgotten(challenge, now: now) else { return expired }
+            guard !table.contains(challenge) else { return spent }
+            let refusal = body()
+            if refusal == nil { table.insert(challenge) }
+            return refusal
+        }
+    }
+
+    private func advance(
+        _ admit: Record.Admit, _ reply: @escaping @Sendable (AdmitOutcome) -> Void
+    ) -> AdmitOutcome? {
+        shards.withKeys(admit.keyID) { keys, _ in
+            guard let index = keys.find(admit.keyID), !keys[index].isPending else {
+                return .keyUnknown
+            }
+            guard !keys[index].isRevoked else { return .keyRevoked }
+            let previous = keys[index].signCounter
+            guard admit.counter > previous else { return .counterNotGreater }
+            guard append(.admit(admit), .admit(previousCounter: previous, reply)) != nil else {
+                return .unavailable
+            }
+            keys[index].apply(admit, epoch: epoch)
+            return nil
+        }
+    }
+}
+
+extension Store {
+    /// Stores `key` and spends `challenge` in one durable step. The account may have at most
+    /// `keysPerAccount` good keys of the app, 0 for no limit.
+    package func enrol(
+        _ key: NewKey, challenge: SpentChallenge, keysPerAccount: Int, now: UInt32,
+        reply: @escaping @Sendable (EnrolOutcome) -> Void
+    ) {
+        let enrolment = Enrolment(key: key, challenge: challenge, now: now, reply: reply)
+        let refusal = spend(
+            challenge, now: now, expired: .challengeExpired, spent: .challengeSpent
+        ) { () -> EnrolOutcome? in
+            guard !key.account.isEmpty else {
+                return store(enrolment, account: .none, isLimited: false).refusal
+            }
+            return storeForAccount(enrolment, keysPerAccount: keysPerAccount)
+        }
+        if let refusal { reply(refusal) }
+    }
+
+    private struct Enrolment {
+        var key: NewKey
+        var challenge: SpentChallenge
+        var now: UInt32
+        var reply: @Sendable (EnrolOutcome) -> Void
+    }
+
+    /// What became of a key: refused, or stored; new where it has a reference.
+    private struct Stored {
+        var refusal: EnrolOutcome?
+        var reference: KeyReference?
+    }
+
+    private func storeForAccount(_ enrolment: Enrolment, keysPerAccount: Int) -> EnrolOutcome? {
+        let key = enrolment.key
+        return shards.withAccounts(key.account) { accounts, shard, hash in
+            let found = accounts.find(key.account, hash: hash)
+            if let found, accounts.isBlocked(found) { return .accountBlocked }
+            let others = found.map { accounts.keys($0) } ?? []
+            let isLimited =
+                keysPerAccount > 0 && others.count >= keysPerAccount
+                && shards.count(others, app: key.app) >= keysPerAccount
+            let account = AccountReference(index: UInt32(found ?? accounts.count), shard: shard)
+            let stored = store(enrolment, account: account, isLimited: isLimited)
+            if let reference = stored.reference {
+                let index = found ?? accounts.insert(key.account, hash: hash)
+                accounts.add(reference, to: index)
+            }
+            return stored.refusal
+        }
+    }
+
+    private func store(
+        _ enrolment: Enrolment, account: AccountReference, isLimited: Bool
+    ) -> Stored {
+        let key = enrolment.key
+        return shards.withKeys(key.keyID) { keys, shard in
+            if let index = keys.find(key.keyID) {
+                return Stored(refusal: storeKnown(enrolment, keys, index, account: account))
+            }
+            guard !isLimited else { return Stored(refusal: .limit) }
+            guard keys.apps.intern(key.app) != InternTable.none, reserveKey() else {
+                return Stored(refusal: .unavailable)
+            }
+            let reference = KeyReference(index: UInt32(keys.count), shard: shard)
+            let record = Record.enrol(key, enrolment.challenge, time: enrolment.now)
+            let waiter = Waiter.enrol(.enrolled, revealed: reference, enrolment.reply)
+            guard let sequence = append(record, waiter) else {
+                releaseKey()
+                return Stored(refusal: .unavailable)
+            }
+            _ = keys.insert(
+                key, account: account, time: enrolment.now, epoch: epoch, sequence: sequence,
+                isPending: true)
+            return Stored(reference: reference)
+        }
+    }
+
+    /// A key that is here already: spends the challenge where it is the same account's.
+    private func storeKnown(
+        _ enrolment: Enrolment, _ keys: KeyTable, _ index: Int, account: AccountReference
+    ) -> EnrolOutcome? {
+        let entry = keys[index]
+        guard entry.account == account, keys.apps[entry.app] == enrolment.key.app,
+            entry.environment == enrolment.key.environment,
+            entry.publicKey == enrolment.key.publicKey
+        else { return .foreign }
+        guard !entry.isRevoked else { return .revoked }
+        let waiter = Waiter.enrol(.alreadyKnown, revealed: nil, enrolment.reply)
+        return append(.spend(enrolment.challenge), waiter) == nil ? .unavailable : nil
+    }
+}
+
+extension Store {
+    /// Revokes a key for good, if it is one of `account` and `app`; nil for any.
+    package func revoke(
+        keyID: Bytes32, account: [UInt8]?, app: String?, now: UInt32,
+        reply: @escaping @Sendable (RevokeOutcome) -> Void
+    ) {
+        let reference = account.map { shards.reference(account: $0) }
+        let outcome = shards.withKeys(keyID) { keys, _ -> RevokeOutcome? in
+            guard let index = keys.find(keyID) else { return .nothing }
+            if let reference, keys[index].account != reference { return .nothing }
+            if let app, keys.apps[keys[index].app] != app { return .nothing }
+            if keys[index].isRevoked {
+                switch barrier(.revoke(.nothing, reply)) {
+                case .durable: return .nothing
+                case .refused: return .unavailable
+                case .waiting: return nil
+                }
+            }
+            let record = Record.revoke(keyID: keyID, time: now)
+            guard append(record, .revoke(.revoked, reply)) != nil else { return .unavailable }
+            keys[index].isRevoked = true
+            return nil
+        }
+        if let outcome { reply(outcome) }
+    }
+
+    /// Blocks `account`, or lets it back in.
+    package func block(
+        account: [UInt8], isBlocked: Bool = true, now: UInt32,
+        reply: @escaping @Sendable (BlockOutcome) -> Void
+    ) {
+        guard !account.isEmpty else { return reply(.unavailable) }
+        let outcome = shards.withAccounts(account) { accounts, _, hash -> BlockOutcome? in
+            let found = accounts.find(account, hash: hash)
+            if found.map({ accounts.isBlocked($0) }) ?? false == isBlocked {
+                switch barrier(.block(reply)) {
+                case .durable: return .done
+                case .refused: return .unavailable
+                case .waiting: return nil
+                }
+            }
+            let record = Record.block(account: account, isBlocked: isBlocked, time: now)
+            guard append(record, .block(reply)) != nil else { return .unavailable }
+            accounts.setBlocked(found ?? accounts.insert(account, hash: hash), isBlocked)
+            return nil
+        }
+        if let outcome { reply(outcome) }
+    }
+}

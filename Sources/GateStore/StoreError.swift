@@ -1,0 +1,108 @@
+/// Why a store did not open. Nothing in its directory was changed, but for what an earlier start
+/// left half made.
+package enum StoreError: Error, Sendable, Equatable {
+    /// Bytes at `offset` of `file` are not what was written and synced there.
+    case corrupted(file: String, offset: Int, Damage)
+    /// Another process, by its id where it is known, has the store open.
+    case locked(directory: String, pid: Int32?)
+    /// Segments are there, and the file that says whose they are is not.
+    case metaMissing(file: String)
+    /// The file was written by a later version.
+    case newerFormat(file: String, version: UInt32)
+    /// A segment that must exist is not there.
+    case segmentMissing(file: String)
+    /// A call of the storage failed.
+    case storage(StorageFailure)
+
+    /// What is wrong with the bytes.
+    package enum Damage: Sendable, Equatable {
+        /// A batch is unreadable, and a later one, at `provenAt`, shows that it had been synced.
+        case batch(sequence: UInt64, provenAt: Int)
+        /// A header does not carry its magic or its checksum.
+        case header
+        /// Another store's identity, or another place in the sequence, than the file belongs to.
+        case misplaced
+        /// A record that follows from none before it.
+        case record(sequence: UInt64)
+        /// Records are missing before the next segment begins.
+        case sequence(expected: UInt64, found: UInt64)
+    }
+}
+
+extension StoreError: CustomStringConvertible {
+    /// The error in words: file, offset and what to do.
+    package var description: String {
+        switch self {
+        case .corrupted(let file, let offset, let damage):
+            "\(file): offset \(offset): \(damage.description); the store was left as it is: "
+                + StoreError.remedy
+        case .locked(let directory, let pid?):
+            "\(directory): in use by process \(pid); stop it, or give this gate a directory of its "
+                + "own"
+        case .locked(let directory, nil):
+            "\(directory): in use by another process; stop it, or give this gate a directory of "
+                + "its own"
+        case .metaMissing(let file):
+            "\(file): offset 0: missing beside a log: " + StoreError.remedy
+        case .newerFormat(let file, let version):
+            "\(file): offset 12: format version \(version), expected at most "
+                + "\(LogFormat.version): start the version that wrote it, or a later one"
+        case .segmentMissing(let file):
+            "\(file): offset 0: segment missing: " + StoreError.remedy
+        case .storage(let failure):
+            failure.description
+        }
+    }
+
+    private static let remedy =
+        "restore the directory from a backup, or see attestgate store check and "
+        + "attestgate store repair --to DIR, which writes a copy"
+}
+
+extension StoreError.Damage: CustomStringConvertible {
+    /// The damage in words.
+    package var description: String {
+        switch self {
+        case .batch(let sequence, let offset):
+            "record \(sequence) is unreadable, and offset \(offset) shows that it had been synced"
+        case .header: "header is unreadable"
+        case .misplaced: "file belongs to another store or another place in the log"
+        case .record(let sequence): "record \(sequence) follows from none before it"
+        case .sequence(let expected, let found):
+            "expected record \(expected), got \(found) in the next segment"
+        }
+    }
+}
+
+/// What a store tells the operator's log.
+package enum StoreNotice: Sendable, Equatable {
+    /// A store was made where there was none.
+    case created(directory: String)
+    /// An enrolment was refused since the store holds `keysMax` keys; told once a start.
+    case keysMaxReached(Int)
+    /// Nothing more is admitted until the gate is restarted.
+    case stopped(StorageFailure)
+    /// There is space again.
+    case spaceReturned(directory: String)
+    /// Nothing is admitted until there is space for a segment.
+    case spaceExhausted(StorageFailure)
+    /// `bytes` bytes from `offset` on were not known to be synced, and were dropped; `lastSequence`
+    /// is the last record that was kept.
+    case tornTail(file: String, offset: Int, bytes: Int, lastSequence: UInt64)
+}
+
+extension StoreNotice: CustomStringConvertible {
+    /// The notice in words.
+    package var description: String {
+        switch self {
+        case .created(let directory): "\(directory): new store made"
+        case .keysMaxReached(let count): "key refused: max_keys is \(count)"
+        case .stopped(let failure): "store stopped until the gate is restarted: \(failure)"
+        case .spaceReturned(let directory): "\(directory): space for the log again"
+        case .spaceExhausted(let failure): "store waits for space: \(failure)"
+        case .tornTail(let file, let offset, let bytes, let lastSequence):
+            "\(file): offset \(offset): torn tail of \(bytes) bytes dropped, "
+                + "last record \(lastSequence)"
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import GateBytes
+import GateStore
+
+/// What a store must hold, in the plainest form: the oracle of the simulation.
+package struct StoreModel {
+    /// A change that makes one record of the log.
+    package enum Change {
+        case admit(SpentChallenge?, keyID: Bytes32, counter: UInt32, isRevoking: Bool, now: UInt32)
+        case block([UInt8], Bool)
+        case enrol(NewKey, SpentChallenge, now: UInt32)
+        case revoke(Bytes32)
+        case spend(SpentChallenge)
+    }
+
+    /// A key and the sequence number of its enrolment.
+    package struct Key {
+        package var record: KeyRecord
+        package var sequence: UInt64
+    }
+
+    package var keys: [Bytes32: Key] = [:]
+    package var spent: Set<SpentChallenge> = []
+    package var blocked: Set<[UInt8]> = []
+
+    package init() {}
+
+    package mutating func apply(_ change: Change, sequence: UInt64) {
+        switch change {
+        case .admit(let challenge, let keyID, let counter, let isRevoking, let now):
+            if let challenge { spent.insert(challenge) }
+            keys[keyID]?.record.signCounter = counter
+            keys[keyID]?.record.lastUsedAt = now
+            if isRevoking { keys[keyID]?.record.isRevoked = true }
+        case .block(let account, let isBlocked):
+            if isBlocked { blocked.insert(account) } else { blocked.remove(account) }
+        case .enrol(let key, let challenge, let now):
+            spent.insert(challenge)
+            keys[key.keyID] = Key(
+                record: StoreModel.record(key, now: now, sequence: sequence), sequence: sequence)
+        case .revoke(let keyID):
+            keys[keyID]?.record.isRevoked = true
+        case .spend(let challenge):
+            spent.insert(challenge)
+        }
+    }
+
+    private static func record(_ key: NewKey, now: UInt32, sequence: UInt64) -> KeyRecord {
+        KeyRecord(
+            keyID: key.keyID, publicKey: key.publicKey, account: key.account, app: key.app,
+            environment: key.environment, signCounter: key.signCounter, isRevoked: false,
+            enrolledAt: now, lastUsedAt: now, challengeEpoch: 1,
+            receiptSequence: key.receipt.isEmpty ? 0 : sequence, category: key.category,
+            bundleVersion: key.bundleVersion)
+    }
+}
+
+extension StoreModel {
+    /// Whether it is forgotten by `now` if `challenge` was spent.
+    private func isOver(_ challenge: SpentChallenge, _ now: UInt32) -> Bool {
+        now > challenge.expiry + 3600
+    }
+
+    /// The refusal of an admit, `durable` being the last record on disk; nil when it is to be done.
+    package func admit(
+        _ challenge: SpentChallenge?, _ keyID: Bytes32, _ counter: UInt32, now: UInt32,
+        durable: UInt64
+    ) -> AdmitOutcome? {
+        if let challenge {
+            if isOver(challenge, now) { return .challengeExpired }
+            if spent.contains(challenge) { return .challengeSpent }
+        }
+        guard let key = keys[keyID], key.sequence <= durable else { return .keyUnknown }
+        if key.record.isRevoked { return .keyRevoked }
+        return counter > key.record.signCounter ? nil : .counterNotGreater
+    }
+
+    /// What an enrolment must lead to: a refusal, or the change and its answer.
+    package func enrol(
+        _ key: NewKey, _ challenge: SpentChallenge, keysPerAccount: Int, now: UInt32
+    ) -> (change: Change?, outcome: EnrolOutcome) {
+        if isOver(challenge, now) { return (nil, .challengeExpired) }
+        if spent.contains(challenge) { return (nil, .challengeSpent) }
+        if blocked.contains(key.account) { return (nil, .accountBlocked) }
+        if let known = keys[key.keyID]?.record {
+            guard known.account == key.account, known.app == key.app,
+                known.environment == key.environment
+            else { return (nil, .foreign) }
+            return known.isRevoked ? (nil, .revoked) : (.spend(challenge), .alreadyKnown)
+        }
+        let others = keys.values.count {
+            $0.record.account == key.account && $0.record.app == key.app && !$0.record.isRevoked
+        }
+        if keysPerAccount > 0, !key.account.isEmpty, others >= keysPerAccount {
+            return (nil, .limit)
+        }
+        return (.enrol(key, challenge, now: now), .enrolled)
+    }
+}
