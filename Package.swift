@@ -55,6 +55,7 @@ let package = Package(
         module("GateStore", ["GateBytes", "GateLock", "CGateLinux"]),
         module("GateLock", ["CGateLinux"]),
         module("GateHTTP", ["GateBytes"]),
+        module("GateConfig", ["GateBytes"]),
 
         testModule("GateBytesTests", ["GateBytes"]),
         testModule("GateCryptoTests", ["GateBytes", "GateCrypto"]),
@@ -63,6 +64,7 @@ let package = Package(
         testModule("AppAttestWireTests", ["GateBytes", "AppAttestWire"]),
         testModule("GateStoreTests", ["GateBytes", "GateLock", "GateStore", "GateSimulation"]),
         testModule("GateHTTPTests", ["GateBytes", "GateHTTP"]),
+        testModule("GateConfigTests", ["GateBytes", "GateConfig"]),
         .target(
             name: "GateSimulation",
             dependencies: ["GateBytes", "GateLock", "GateStore"],

@@ -1,0 +1,103 @@
+/// Where configuration text, secrets and names come from: files for the command, memory for tests.
+///
+/// Paths are as the configuration wrote them, already joined to the directory of the file that
+/// named them. Nothing here changes anything: `check` opens and resolves, it never creates or
+/// binds.
+package protocol ConfigurationSource {
+    /// The bytes of a file.
+    func contents(ofFile path: String) throws(SourceError) -> [UInt8]
+
+    /// The names in a directory, in any order; nil when there is no such directory.
+    func entries(ofDirectory path: String) -> [String]?
+
+    /// The bytes of the credential `name` in `$CREDENTIALS_DIRECTORY`.
+    func credential(_ name: String) throws(SourceError) -> [UInt8]
+
+    /// The value of an environment variable; nil when it is not set.
+    func environment(_ name: String) -> String?
+
+    /// Whether `name` resolves to an address.
+    func resolve(_ name: String) throws(SourceError)
+
+    /// Whether `path` is a directory that can be written to, or one that could be created.
+    func examine(directory path: String) throws(SourceError)
+}
+
+/// Why a source could not give what was asked for.
+package struct SourceError: Error, Equatable, Sendable {
+    /// A lowercase clause such as `no such file`.
+    package let reason: String
+
+    /// An error that says `reason`.
+    package init(_ reason: String) {
+        self.reason = reason
+    }
+}
+
+/// A source that holds everything in memory: for tests and for configurations a program writes
+/// itself.
+package struct MemoryConfigurationSource: ConfigurationSource, Sendable {
+    /// File contents by path.
+    package var files: [String: [UInt8]]
+    /// Environment variables.
+    package var variables: [String: String]
+    /// Credentials by name.
+    package var credentials: [String: [UInt8]]
+    /// Names that do not resolve; every other does.
+    package var unresolvable: Set<String>
+    /// Directories that cannot be written to; every other can.
+    package var unwritable: Set<String>
+
+    /// A source of text files.
+    package init(
+        _ files: [String: String], variables: [String: String] = [:],
+        credentials: [String: String] = [:], unresolvable: Set<String> = [],
+        unwritable: Set<String> = []
+    ) {
+        self.files = files.mapValues { Array($0.utf8) }
+        self.variables = variables
+        self.credentials = credentials.mapValues { Array($0.utf8) }
+        self.unresolvable = unresolvable
+        self.unwritable = unwritable
+    }
+
+    /// The bytes of a file.
+    package func contents(ofFile path: String) throws(SourceError) -> [UInt8] {
+        guard let bytes = files[path] else { throw SourceError("no such file") }
+        return bytes
+    }
+
+    /// The names in a directory.
+    package func entries(ofDirectory path: String) -> [String]? {
+        let prefix = path.isEmpty ? "" : path == "/" ? "/" : path + "/"
+        var names: Set<String> = []
+        for file in files.keys where file.hasPrefix(prefix) {
+            let rest = file.dropFirst(prefix.count)
+            if let name = rest.split(separator: "/").first, !rest.hasPrefix("/") {
+                names.insert(String(name))
+            }
+        }
+        return names.isEmpty ? nil : Array(names)
+    }
+
+    /// The bytes of a credential.
+    package func credential(_ name: String) throws(SourceError) -> [UInt8] {
+        guard let bytes = credentials[name] else { throw SourceError("no such credential") }
+        return bytes
+    }
+
+    /// The value of an environment variable.
+    package func environment(_ name: String) -> String? {
+        variables[name]
+    }
+
+    /// Whether `name` resolves.
+    package func resolve(_ name: String) throws(SourceError) {
+        guard !unresolvable.contains(name) else { throw SourceError("name or service not known") }
+    }
+
+    /// Whether the directory can be used.
+    package func examine(directory path: String) throws(SourceError) {
+        guard !unwritable.contains(path) else { throw SourceError("permission denied") }
+    }
+}

@@ -1,0 +1,30 @@
+extension DirectiveTable {
+    /// The table as text, block by block: usage, default, meaning. A directive of a later version
+    /// says so.
+    static var reference: String {
+        Level.allCases.sorted { $0.order < $1.order }.map { level in
+            let rows = rows(at: level).map { row in
+                var text = "  \(row.isLater ? row.laterUsage : row.usage)"
+                if row.isRequired { text += "    (required)" }
+                if row.isLater { text += "    (not available in this version)" }
+                text += "\n      \(row.meaning)\n"
+                for value in row.defaults { text += "      default: \(value)\n" }
+                return text
+            }
+            return "\(level.rawValue)\n\(rows.joined())"
+        }.joined(separator: "\n")
+    }
+}
+
+extension Directive {
+    fileprivate var laterUsage: String {
+        syntax.isEmpty ? "\(name) {" : "\(name) \(syntax.replacing("~", with: ""))"
+    }
+}
+
+extension Level {
+    /// The place of a level in the reference: outer blocks first, in the order of the table.
+    fileprivate var order: Int {
+        DirectiveTable.all.firstIndex { $0.level == self } ?? 0
+    }
+}

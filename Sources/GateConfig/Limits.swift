@@ -1,0 +1,41 @@
+/// Bounds on what a configuration may say and on the work of reading it.
+enum Limits {
+    /// Files nested by `include`, the first one counted.
+    static let includeDepthMax = 8
+    /// Bytes of one file: far over any configuration written by people, far under a harm.
+    static let fileBytesMax = 4 << 20
+    /// Faults reported; a file with more is not a configuration.
+    static let faultsMax = 500
+    /// Characters of a word that is compared with the known ones.
+    static let wordLengthMax = 64
+
+    /// Counts that say nothing else.
+    static let count = 1...1_000_000_000
+    /// Loops: more than any machine has cores.
+    static let loops = 1...1024
+    /// Shards: a power of two, each with its own lock.
+    static let shards = 1...4096
+    /// Attempts after the first.
+    static let retries = 0...10
+    /// Idle connections kept; 0 keeps none.
+    static let keepalive = 0...1_000_000
+    /// Statuses of `deny`.
+    static let denyStatus = 400...599
+    /// Header fields of a request.
+    static let headerFields = 1...1000
+    /// A request's head, one field of it, or its target, in bytes: the smallest that real clients
+    /// need, and what still fits many times into memory.
+    static let headBytes = 1024...(1 << 20)
+    /// A body held in memory, in bytes.
+    static let bodyMemory = 1024...(1 << 30)
+    /// A body, in bytes.
+    static let bodyBytes = 1024...(1 << 50)
+    /// Durations, in seconds: a year is more than anything here waits.
+    static let durationSecondsMax = 365 * 86_400
+    /// Lifetimes of challenges, in seconds: spent ids are stored for as long.
+    static let challengeSeconds = 1...(30 * 86_400)
+    /// Bytes of a secret sent upstream.
+    static let secretBytesMax = 8192
+    /// Bytes of a unix socket's path, with its end, on Linux.
+    static let unixPathBytesMax = 107
+}
