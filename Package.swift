@@ -54,6 +54,7 @@ let package = Package(
         module("AppAttestDevice", ["GateBytes", "GateCrypto"]),
         module("GateStore", ["GateBytes", "GateLock", "CGateLinux"]),
         module("GateLock", ["CGateLinux"]),
+        module("GateRuntime", ["GateBytes", "GateLock", "CGateLinux"]),
         module("GateHTTP", ["GateBytes"]),
         module("GateConfig", ["GateBytes"]),
 
@@ -65,6 +66,7 @@ let package = Package(
         testModule("GateStoreTests", ["GateBytes", "GateLock", "GateStore", "GateSimulation"]),
         testModule("GateHTTPTests", ["GateBytes", "GateHTTP"]),
         testModule("GateConfigTests", ["GateBytes", "GateConfig"]),
+        testModule("GateRuntimeTests", ["GateBytes", "GateLock", "GateRuntime"]),
         .target(
             name: "GateSimulation",
             dependencies: ["GateBytes", "GateLock", "GateStore"],

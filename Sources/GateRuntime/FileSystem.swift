@@ -1,0 +1,19 @@
+internal import CGateLinux
+internal import Glibc
+
+/// Directories the gate makes for itself.
+package enum FileSystem {
+    /// Creates the directory at `path`, 0700, with any that lead to it, 0755; one that exists stays
+    /// as it is.
+    package static func createDirectory(_ path: String) throws(SystemError) {
+        var made = path.hasPrefix("/") ? "/" : ""
+        let parts = path.split(separator: "/")
+        for (index, part) in parts.enumerated() {
+            made += (made.isEmpty || made == "/" ? "" : "/") + part
+            let mode: mode_t = index == parts.count - 1 ? 0o700 : 0o755
+            if unsafe mkdir(made, mode) != 0, errno != EEXIST {
+                throw SystemError("mkdir \(made)")
+            }
+        }
+    }
+}
