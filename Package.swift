@@ -57,6 +57,12 @@ let package = Package(
         module("GateRuntime", ["GateBytes", "GateLock", "CGateLinux"]),
         module("GateHTTP", ["GateBytes"]),
         module("GateConfig", ["GateBytes"]),
+        module(
+            "GateProxy",
+            [
+                "GateBytes", "GateLock", "GateCrypto", "AppAttest", "AppAttestWire", "GateStore",
+                "GateRuntime", "GateHTTP", "GateConfig",
+            ]),
 
         testModule("GateBytesTests", ["GateBytes"]),
         testModule("GateCryptoTests", ["GateBytes", "GateCrypto"]),
@@ -67,6 +73,13 @@ let package = Package(
         testModule("GateHTTPTests", ["GateBytes", "GateHTTP"]),
         testModule("GateConfigTests", ["GateBytes", "GateConfig"]),
         testModule("GateRuntimeTests", ["GateBytes", "GateLock", "GateRuntime"]),
+        testModule(
+            "GateProxyTests",
+            [
+                "GateBytes", "GateCrypto", "AppAttest", "AppAttestWire", "AppAttestDevice",
+                "GateStore", "GateRuntime", "GateHTTP", "GateConfig", "GateProxy",
+                "GateSimulation",
+            ]),
         .target(
             name: "GateSimulation",
             dependencies: ["GateBytes", "GateLock", "GateStore"],

@@ -1,0 +1,80 @@
+package import AppAttest
+internal import GateBytes
+package import GateStore
+
+/// Signals about a key or app, none of them a verdict; what is not known is nil.
+package struct RiskSignals: Sendable, Equatable {
+    /// Seconds since the key was enrolled.
+    package var keyAge: Int?
+    /// Whether the key was enrolled within ``newKeySeconds`` while its account had another.
+    package var isNewKey: Bool
+    /// The validation category of OS 27.
+    package var category: ValidationCategory?
+    /// The bundle version of OS 27.
+    package var bundleVersion: String?
+
+    /// How long a key counts as new.
+    package static let newKeySeconds: Int64 = 86_400
+
+    /// Signals by their parts.
+    package init(
+        keyAge: Int? = nil, isNewKey: Bool = false, category: ValidationCategory? = nil,
+        bundleVersion: String? = nil
+    ) {
+        self.keyAge = keyAge
+        self.isNewKey = isNewKey
+        self.category = category
+        self.bundleVersion = bundleVersion
+    }
+
+    /// What is known of `key` at `now` (unix seconds): of its extensions those of the assertion
+    /// where it has them, since an app may have been updated, else those of the attestation.
+    /// `others` are the keys of its account and app, itself or not; only a key younger than
+    /// ``newKeySeconds`` needs them.
+    package init(
+        _ key: KeyRecord, _ extensions: OSExtensions, others: [KeyRecord], now: Int64
+    ) {
+        let members = extensions.readable
+        keyAge = max(0, Int(clamping: now - Int64(key.enrolledAt)))
+        isNewKey =
+            now - Int64(key.enrolledAt) < RiskSignals.newKeySeconds && !key.account.isEmpty
+            && others.contains { $0.keyID != key.keyID && $0.enrolledAt <= key.enrolledAt }
+        category =
+            members?.validationCategory
+            ?? key.category.map { ValidationCategory(rawValue: UInt32($0)) }
+        bundleVersion = members?.bundleVersion ?? key.bundleVersion
+    }
+
+    /// The value of `App-Attest-Risk`, an RFC 8941 dictionary; empty when nothing is known.
+    package var fieldValue: [UInt8] {
+        var value: [UInt8] = []
+        func member(_ text: String) {
+            if !value.isEmpty { value.append(contentsOf: ", ".utf8) }
+            value.append(contentsOf: text.utf8)
+        }
+        if let keyAge { member("key-age=\(max(0, min(keyAge, RiskSignals.integerMax)))") }
+        if isNewKey { member("new-key") }
+        if let category { member("category=\(category)") }
+        if let bundleVersion, let text = RiskSignals.string(bundleVersion) {
+            member("version=\(text)")
+        }
+        return value
+    }
+
+    /// The greatest integer of RFC 8941.
+    private static let integerMax = 999_999_999_999_999
+
+    /// `text` as a string of RFC 8941 §3.3.3; nil where it has what none can hold, or is over 128
+    /// bytes.
+    private static func string(_ text: String) -> String? {
+        guard text.utf8.count <= 128, text.utf8.allSatisfy({ (0x20...0x7e).contains($0) }) else {
+            return nil
+        }
+        var quoted = "\""
+        for character in text.unicodeScalars {
+            if character == "\"" || character == "\\" { quoted.append("\\") }
+            quoted.unicodeScalars.append(character)
+        }
+        return quoted + "\""
+    }
+}
