@@ -1,0 +1,71 @@
+internal import GateBytes
+internal import GateConfig
+internal import GateHTTP
+internal import GateRuntime
+internal import GateStore
+
+/// What an exchange notes on its way for its line in the access log.
+struct AccessRecord {
+    /// When the exchange began.
+    let started: Moment
+    var requestID: [UInt8] = []
+    var status: Int?
+    var code: ProblemCode?
+    var verdict: Verdict?
+    var reason: Reason?
+    var keyID: Bytes32?
+    var counter: UInt32?
+    var bytesIn = 0
+    var bytesOut = 0
+    var verifyTime: Duration?
+    var commitTime: Duration?
+    var upstreamStarted: Moment?
+    var upstreamEnded: Moment?
+    var server: SocketAddress?
+
+    init(started: Moment) {
+        self.started = started
+    }
+}
+
+extension Exchange {
+    /// The exchange's line, made when it is over.
+    func logLine() -> AccessLogLine {
+        let settings = worker.context.configuration.log
+        let now = worker.loop.clock.now()
+        var line = AccessLogLine(time: worker.context.clock.unixNanoseconds() / 1_000_000)
+        line.requestID = log.requestID
+        line.client = clientAddress.map { Array("\($0)".utf8) }
+        line.listener = listener.listener.name
+        line.host = host?.host.names.first
+        if let head {
+            line.method = Array(head.bytes[head.method])
+            line.target = Array(head.bytes[head.target])
+            line.version = head.version
+        }
+        line.status = log.status
+        line.code = log.code
+        line.verdict = log.verdict
+        line.reason = log.reason
+        line.route = route?.name
+        line.app = host?.app?.app.name
+        line.keyID = log.keyID
+        if !account.isEmpty {
+            line.account =
+                settings.isAccountPlain
+                ? account
+                : AccountText.hashed(account, secret: worker.context.store.secrets.current)
+        }
+        line.counter = log.counter
+        line.bytesIn = log.bytesIn + (head?.bytes.count ?? 0)
+        line.bytesOut = log.bytesOut
+        line.duration = now.duration(since: log.started)
+        line.verify = log.verifyTime
+        line.commit = log.commitTime
+        if let started = log.upstreamStarted {
+            line.upstreamDuration = (log.upstreamEnded ?? now).duration(since: started)
+        }
+        line.upstream = log.server?.description
+        return line
+    }
+}

@@ -1,0 +1,210 @@
+// A protected request: account, proof, challenge, key, assertion, signature, commit, body — in the
+// order of `protocol.md` §4, cheap before dear and nothing upstream before all of it has passed.
+//
+// With the binding `client_data` the signature is verified from the head and the commit runs while
+// the body arrives; with `request` both wait for the body's hash. A monitored route goes the same
+// way and forwards whatever comes of it.
+
+internal import AppAttest
+internal import GateBytes
+internal import GateConfig
+internal import GateCrypto
+internal import GateHTTP
+internal import GateRuntime
+internal import GateStore
+
+extension Exchange {
+    /// Judges a request to an enforced or monitored route by its head.
+    func judge(_ head: RequestHead, _ host: HostRuntime, _ route: Route) {
+        guard !RequestKind.isEarlyData(head) else {
+            return fail(Refusal(.unverifiable, as: .tooEarly))
+        }
+        guard takeAccount(head, host) else { return }
+        guard let app = host.app else { return fail(Refusal(.noRoute, at: .checks)) }
+        guard let proof = readProof(head, host, route) else { return }
+        if case .length(let count) = head.framing {
+            if route.mode == .monitor, count > route.bodyMemoryBytes {
+                return fail(Refusal(.unverifiable, at: .checks))
+            }
+            if route.mode == .enforce, count > route.bodyBytesMax {
+                return fail(Refusal(.tooLarge, at: .checks))
+            }
+        }
+        admit(
+            proof, head,
+            Admission.Terms(
+                scope: host.scope(route.purpose), app: app,
+                account: account, challenges: worker.context.challenges,
+                store: worker.context.store, now: worker.context.unixMilliseconds()))
+        guard !isAnswered, case .none = sink else { return }
+        hold(head, route)
+    }
+
+    /// Reads the account where the host has a source for it.
+    /// - Returns: False when the request has been refused for it.
+    func takeAccount(_ head: RequestHead, _ host: HostRuntime) -> Bool {
+        guard host.fields.hasAccountHeader else { return true }
+        switch AccountReader.read(head, host.fields, isTrusted: isPeerTrusted) {
+        case .absent:
+            fail(Refusal(.accountAbsent, at: .checks))
+            return false
+        case .account(let account):
+            self.account = account
+        case .malformed:
+            fail(Refusal(.malformed, at: .checks))
+            return false
+        }
+        guard !worker.context.store.isBlocked(account: account) else {
+            fail(Refusal(.accountBlocked, at: .checks))
+            return false
+        }
+        return true
+    }
+
+    private func readProof(_ head: RequestHead, _ host: HostRuntime, _ route: Route) -> Proof? {
+        let reading = ProofReader.read(head, host.fields, route.binding)
+        switch reading.outcome {
+        case .absent:
+            fail(Refusal(reading.isUnsupported ? .unsupported : .proofAbsent, at: .checks))
+        case .malformed(let reason):
+            fail(Refusal(reason, at: .fields))
+        case .proof(let proof):
+            return proof
+        }
+        return nil
+    }
+
+    private func admit(_ proof: Proof, _ head: RequestHead, _ terms: borrowing Admission.Terms) {
+        log.keyID = proof.keyID
+        do throws(Reason) {
+            let admission = try Admission.begin(proof, head: head, terms: terms)
+            let isBodyIndependent = admission.isBodyIndependent
+            self.admission = consume admission
+            guard worker.context.store.isReady else { throw .storeUnavailable }
+            guard isBodyIndependent else { return }
+        } catch {
+            return fail(Refusal(error, at: .checks))
+        }
+        if verifySignature(bodyHash: nil) { startCommit() }
+    }
+
+    /// Holds the body and, where the client waits for it, asks for it.
+    private func hold(_ head: RequestHead, _ route: Route) {
+        sink = .held(
+            HeldBody(
+                memoryBytesMax: route.bodyMemoryBytes,
+                bytesMax: route.mode == .monitor ? .max : route.bodyBytesMax,
+                spool: worker.context.spool))
+        if head.expectsContinue { stream.sendContinue() }
+    }
+
+    /// Verifies the admission's signature.
+    /// - Returns: Whether it holds; otherwise the request has been refused.
+    func verifySignature(bodyHash: Bytes32?) -> Bool {
+        guard let head, let host, let record = admission?.key else { return false }
+        let now = UInt64(worker.loop.now.nanoseconds)
+        let address = clientAddress ?? IPAddress(high: 0, low: 0)
+        if let refusal = host.limits.checkSignature(account: account, address: address, at: now) {
+            fail(refusal)
+            return false
+        }
+        guard let key = worker.keys.key(record.keyID, record.publicKey) else {
+            fail(Refusal(.signatureInvalid, at: .checks))
+            return false
+        }
+        let started = worker.loop.clock.now()
+        do throws(Refusal) {
+            try admission?.verifySignature(head: head, bodyHash: bodyHash, key: key)
+            log.verifyTime = worker.loop.clock.now().duration(since: started)
+            return true
+        } catch {
+            log.verifyTime = worker.loop.clock.now().duration(since: started)
+            if error.reason == .signatureInvalid {
+                host.limits.countFailedSignature(account: account, address: address, at: now)
+            }
+            fail(error)
+            return false
+        }
+    }
+
+    /// Hands spending and advancing to the store; the outcome comes back through the loop's inbox.
+    private func startCommit() {
+        commit = .pending(since: worker.loop.clock.now())
+        spend(revoking: false) { exchange, outcome in exchange.committed(outcome) }
+    }
+
+    /// The one durable step: spends the challenge and advances the counter, and revokes the key
+    /// where that is what was signed. `then` runs on the loop.
+    func spend(revoking: Bool, then: @escaping @Sendable (Exchange, AdmitOutcome) -> Void) {
+        guard let commitment = admission?.commitment else { return }
+        let bound = LoopBound(self, on: worker.loop)
+        let handle = worker.loop.handle
+        worker.context.store.admit(
+            challenge: commitment.challenge, keyID: commitment.keyID, counter: commitment.counter,
+            revoking: revoking, now: UInt32(clamping: worker.context.unixSeconds())
+        ) { outcome in
+            handle.submit { then(bound.open(), outcome) }
+        }
+    }
+
+    private func committed(_ outcome: AdmitOutcome) {
+        if case .pending(let since) = commit {
+            log.commitTime = worker.loop.clock.now().duration(since: since)
+        }
+        commit = .done(outcome)
+        guard !isOver, !isAnswered, admission != nil else { return }
+        do throws(Reason) {
+            try Admission.require(outcome)
+        } catch {
+            return fail(Refusal(error, at: .checks))
+        }
+        if isBodyComplete, case .held(let held) = sink { proceed(outcome, held) }
+    }
+
+    /// The body is complete: compare its hash, or use it.
+    func bodyComplete(_ held: HeldBody) {
+        let hash = held.finish()
+        do throws(Reason) {
+            try admission?.checkBody(hash)
+        } catch {
+            return fail(Refusal(error, at: .checks))
+        }
+        if admission?.isBodyIndependent == false {
+            guard verifySignature(bodyHash: hash) else { return }
+        }
+        switch commit {
+        case .done(let outcome): proceed(outcome, held)
+        case .none: startCommit()
+        case .pending: return
+        }
+    }
+
+    private func proceed(_ outcome: AdmitOutcome, _ held: HeldBody) {
+        guard var admission = admission.take() else { return }
+        do throws(Reason) {
+            log.counter = admission.commitment?.counter
+            let permit = try admission.permit(
+                outcome: outcome, bodyHash: held.finish(), store: worker.context.store)
+            // Enforced, such a path would have been refused: spent all the same, but not verified.
+            guard !isPathAmbiguous else {
+                return fail(Refusal(.pathAmbiguous, at: .checks))
+            }
+            forward(permit, held: held)
+        } catch {
+            fail(Refusal(error, at: .checks))
+        }
+    }
+
+    /// Refuses on an enforced route; on a monitored one counts the reason and forwards.
+    func fail(_ refusal: Refusal) {
+        guard let route, route.mode == .monitor, let permit = Permit.monitored(route) else {
+            return refuse(refusal)
+        }
+        guard !isOver, !isAnswered else { return }
+        log.reason = refusal.reason
+        admission = nil
+        var held: HeldBody?
+        if case .held(let body) = sink { held = body }
+        forwardRest(permit, after: held)
+    }
+}

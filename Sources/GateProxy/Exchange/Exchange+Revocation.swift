@@ -1,0 +1,76 @@
+// `keys/revoke` (`protocol.md` §2). Where the host knows accounts, the account may revoke its keys;
+// under `account none` only the key itself can, by a proof with the binding `request` and the
+// purpose `revoke`.
+
+internal import GateBytes
+internal import GateConfig
+internal import GateRuntime
+internal import GateStore
+
+extension Exchange {
+    /// Revokes `keyID`; 204 also where there was nothing to revoke.
+    func revoke(_ keyID: Bytes32, _ host: HostRuntime, _ held: HeldBody) throws(Refusal) {
+        log.keyID = keyID
+        guard host.fields.hasAccountHeader else { return try revokeByProof(keyID, host, held) }
+        guard let app = host.app, let key = worker.context.store.key(keyID),
+            key.account == account, app.app.appIDs.contains(key.app),
+            key.environment == app.environmentCode
+        else { return answer(EnrolmentAnswer.revoked) }
+        let bound = LoopBound(self, on: worker.loop)
+        let handle = worker.loop.handle
+        worker.context.store.revoke(
+            keyID: keyID, account: account, app: key.app,
+            now: UInt32(clamping: worker.context.unixSeconds())
+        ) { outcome in
+            handle.submit { bound.open().revoked(isAvailable: outcome != .unavailable) }
+        }
+    }
+
+    private func revokeByProof(
+        _ keyID: Bytes32, _ host: HostRuntime, _ held: HeldBody
+    ) throws(Refusal) {
+        guard let head, let app = host.app else { return }
+        let proof: Proof
+        switch ProofReader.read(head, host.fields, .request).outcome {
+        case .absent: throw Refusal(.proofAbsent, at: .checks)
+        case .malformed(let reason): throw Refusal(reason, at: .fields)
+        case .proof(let read): proof = read
+        }
+        let terms = Admission.Terms(
+            scope: host.scope(ReservedPurpose.revoke), app: app, account: account,
+            challenges: worker.context.challenges, store: worker.context.store,
+            now: worker.context.unixMilliseconds())
+        do throws(Reason) {
+            admission = try Admission.begin(proof, head: head, terms: terms)
+        } catch {
+            switch error {
+            case .keyForeign, .keyRevoked, .keyUnknown:
+                guard proof.keyID == keyID else { throw Refusal(.keyForeign, at: .enrolment) }
+                return answer(EnrolmentAnswer.revoked)
+            default:
+                throw Refusal(error, at: .checks)
+            }
+        }
+        guard proof.keyID == keyID else { throw Refusal(.keyForeign, at: .enrolment) }
+        guard verifySignature(bodyHash: held.finish()) else { return }
+        spend(revoking: true) { exchange, outcome in exchange.revokedByProof(outcome) }
+    }
+
+    private func revokedByProof(_ outcome: AdmitOutcome) {
+        guard !isOver, !isAnswered else { return }
+        do throws(Reason) {
+            try Admission.require(outcome)
+            answer(EnrolmentAnswer.revoked)
+        } catch {
+            // Someone was faster: the key is revoked all the same.
+            if error == .keyRevoked { return answer(EnrolmentAnswer.revoked) }
+            refuse(Refusal(error, at: .checks))
+        }
+    }
+
+    private func revoked(isAvailable: Bool) {
+        guard !isOver, !isAnswered else { return }
+        guard isAvailable else { return refuse(Refusal(.storeUnavailable, at: .enrolment)) }
+        answer(EnrolmentAnswer.revoked)
+    }
+}

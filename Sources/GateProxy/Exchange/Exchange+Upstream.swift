@@ -1,0 +1,65 @@
+// What an exchange does with the answer of its upstream: relays it as it comes, and turns a failure
+// into an answer of the gate's own as long as nothing of another has gone out.
+
+internal import GateConfig
+internal import GateHTTP
+internal import GateRuntime
+
+extension Exchange: UpstreamRequestOwner {
+    var isDownstreamCongested: Bool { stream.isCongested }
+
+    func upstream(interim head: ResponseHead) {
+        guard !isOver else { return }
+        // A 100 answers an Expect; the gate gave its own where it held the body.
+        guard head.status != 100 || isExpectForwarded else { return }
+        var head = head
+        HopByHop.mark(&head)
+        stream.relay(interim: head)
+    }
+
+    func upstream(head: ResponseHead) {
+        guard !isOver else { return }
+        var head = head
+        HopByHop.mark(&head)
+        log.status = head.status
+        isAnswered = true
+        stream.relay(
+            head: head,
+            adding: ResponseAdditions(
+                requestID: log.requestID, nextChallenge: challengeOfVerified()))
+    }
+
+    func upstream(body bytes: [UInt8], _ range: Range<Int>) {
+        guard !isOver else { return }
+        stream.send(body: bytes, range)
+    }
+
+    func upstreamEnded() {
+        guard !isOver else { return }
+        log.upstreamEnded = worker.loop.now
+        stream.endAnswer()
+    }
+
+    func upstream(failed failure: UpstreamFailure) {
+        guard !isOver else { return }
+        log.upstreamEnded = worker.loop.now
+        log.reason = .upstream
+        if let server = upstream?.server {
+            worker.context.errorLog.write(.warn, "upstream \(server): \(failure)")
+        }
+        upstream?.cancel()
+        guard !isAnswered else { return stream.abort() }
+        refuse(
+            failure.isTimeout ? .upstreamTimeout : Refusal(.upstream, as: .upstreamUnavailable))
+    }
+
+    func upstreamDrained() {
+        guard !isOver else { return }
+        stream.resumeBody()
+    }
+
+    func upstreamPaused() {
+        guard !isOver else { return }
+        stream.flush()
+    }
+}

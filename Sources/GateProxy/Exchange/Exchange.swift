@@ -1,0 +1,414 @@
+// One request and its answer, from the parsed head to the last byte downstream.
+//
+//   begin ─► host ─► connection rules ─► route
+//              ├─ enrol ────────────► Exchange+Enrolment
+//              ├─ deny ─────────────► answer
+//              ├─ off ──────────────► forward, both bodies streaming
+//              └─ enforce, monitor ─► Exchange+Judgement ─► forward
+//
+// The exchange owns no socket: `stream` is the client's side, `upstream` the service's. It lives on
+// one loop. Each way out ends in `answerLeft` or `clientGone`, exactly once, and there the log line
+// is written.
+
+internal import GateBytes
+internal import GateConfig
+internal import GateHTTP
+internal import GateRuntime
+internal import GateStore
+
+/// One request on its way through the gate.
+final class Exchange {
+    /// Where the request's body goes.
+    enum BodySink {
+        /// Held until the request has been judged.
+        case held(HeldBody)
+        /// Nowhere: it is not read.
+        case none
+        /// To the upstream as it comes.
+        case upstream
+    }
+
+    let worker: Worker
+    let listener: ListenerRuntime
+    let peer: SocketAddress
+    unowned let stream: any DownstreamStream
+    /// The request's head; nil where none could be read.
+    private(set) var head: RequestHead?
+    /// The host asked for, once it is known.
+    private(set) var host: HostRuntime?
+    /// Index of the route in the host; -1 for the unmatched one. Nil before the match.
+    private(set) var routeIndex: Int?
+    private(set) var route: Route?
+    /// The account; empty where there is none.
+    var account: [UInt8] = []
+    var sink = BodySink.none
+    /// Whether the path has two readings, on a host where that is only counted.
+    private(set) var isPathAmbiguous = false
+    /// Whether the request's body is complete.
+    private(set) var isBodyComplete = false
+    /// Whether an answer has begun.
+    var isAnswered = false
+    /// Whether the client has gone or the answer is out: nothing more is done for it.
+    private(set) var isOver = false
+    var log: AccessRecord
+
+    // The judgement of a protected request (Exchange+Judgement).
+    var admission: Admission?
+    var commit = CommitState.none
+    /// What becomes of the request once enough of its body is here, on an enrolment path.
+    var enrolment: PendingCall?
+
+    private(set) var upstream: UpstreamRequest?
+    private(set) var isExpectForwarded = false
+
+    /// How far the commit is.
+    enum CommitState {
+        case done(AdmitOutcome)
+        case none
+        case pending(since: Moment)
+    }
+
+    init(
+        _ head: RequestHead, stream: any DownstreamStream, peer: SocketAddress,
+        listener: ListenerRuntime, worker: Worker
+    ) {
+        self.head = head
+        self.stream = stream
+        self.peer = peer
+        self.listener = listener
+        self.worker = worker
+        log = AccessRecord(started: worker.loop.now)
+    }
+
+    /// An exchange for what was no request: it can only be answered.
+    init(
+        withoutHead stream: any DownstreamStream, peer: SocketAddress,
+        listener: ListenerRuntime, worker: Worker
+    ) {
+        head = nil
+        self.stream = stream
+        self.peer = peer
+        self.listener = listener
+        self.worker = worker
+        log = AccessRecord(started: worker.loop.now)
+    }
+
+    /// Whether the answer goes without a body.
+    var isHeadRequest: Bool { head?.knownMethod == .head }
+
+    var bodyTimeout: Duration { route?.bodyTimeout ?? listener.timeouts.body }
+    var bodyMinRate: Int { route?.bodyMinRate ?? listener.timeouts.bodyMinRate }
+    var writeTimeout: Duration { route?.writeTimeout ?? listener.timeouts.write }
+
+    /// Whether the peer is one of the listener's trusted proxies.
+    private(set) lazy var isPeerTrusted = listener.isTrusted(peer)
+
+    /// The client's address as limits and logs count it; nil on a unix socket.
+    private(set) lazy var clientAddress: IPAddress? = {
+        guard let peer = peer.ipAddress, let head else { return peer.ipAddress }
+        return ClientAddress.find(peer: peer, trusted: listener.listener.trustedProxies, head)
+    }()
+
+    // MARK: The head
+
+    /// Judges the head and sets the request on its way.
+    func begin() {
+        guard var head else { return }
+        log.requestID = RequestID.choose(
+            head, isPeerTrusted: isPeerTrusted, using: &worker.random)
+        guard !listener.isAdmin else { return answerAdmin(head) }
+        guard let index = listener.hosts.find(head.bytes, head.host) else {
+            return refuse(Refusal(.hostUnknown, at: .checks))
+        }
+        let host = worker.context.hosts[index]
+        self.host = host
+        do throws(MessageError) {
+            try HopByHop.mark(&head, protected: host.fields.protectedNames)
+            self.head = head
+        } catch {
+            return refuse(.message(status: error.status))
+        }
+        guard !UnderscoreRule.refuses(head, host.fields) else {
+            return refuse(Refusal(.malformed, at: .checks))
+        }
+        guard head.form != .asterisk else {
+            var answer = GateAnswer(status: 200)
+            answer.allow = Exchange.allowAll
+            return self.answer(answer)
+        }
+        let match = host.table.match(
+            head.bytes, method: head.method, path: head.path,
+            isPreflight: RequestKind.isPreflight(head))
+        follow(match, head, host)
+    }
+
+    private static let allowAll = Array("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".utf8)
+
+    private func follow(_ match: RouteMatch, _ head: RequestHead, _ host: HostRuntime) {
+        switch match {
+        case .ambiguous:
+            refuse(Refusal(.pathAmbiguous, at: .checks))
+        case .enroll(let subpath):
+            beginEnrolment(subpath, head, host)
+        case .methodNotAllowed(let allow):
+            refuse(Refusal(.methodNotAllowed, at: .checks), allow: allow)
+        case .notFound:
+            refuse(Refusal(.noRoute, at: .checks))
+        case .preflight(let index):
+            routeIndex = index
+            route = host.route(index)
+            guard let permit = Permit.preflight(match) else { return }
+            forwardStreaming(permit)
+        case .route(let index, let isAmbiguous):
+            let route = host.route(index)
+            routeIndex = index
+            self.route = route
+            isPathAmbiguous = isAmbiguous
+            if isAmbiguous { log.reason = .pathAmbiguous }
+            switch route.mode {
+            case .deny(let status):
+                refuse(.denied(status: status))
+            case .enforce, .monitor:
+                judge(head, host, route)
+            case .off:
+                guard let permit = Permit.unguarded(route) else { return }
+                forwardStreaming(permit)
+            }
+        }
+    }
+
+    // MARK: The body
+
+    /// Whether bytes of the body can be taken now.
+    var wantsBody: Bool {
+        guard !isOver else { return false }
+        switch sink {
+        case .held: return !isAnswered
+        case .none: return false
+        case .upstream: return upstream?.isCongested == false
+        }
+    }
+
+    /// Takes bytes of the body.
+    func receive(body bytes: [UInt8], _ range: Range<Int>) {
+        log.bytesIn += range.count
+        switch sink {
+        case .held(let held):
+            hold(bytes, range, in: held)
+        case .none:
+            return
+        case .upstream:
+            upstream?.sendBody(bytes, range)
+        }
+    }
+
+    private func hold(_ bytes: [UInt8], _ range: Range<Int>, in held: HeldBody) {
+        if route?.mode == .monitor, enrolment == nil, !held.fitsInMemory(range.count) {
+            // A monitored body is held in memory only; what does not fit streams on, unjudged.
+            fail(Refusal(.unverifiable, at: .checks))
+            upstream?.sendBody(bytes, range)
+            return
+        }
+        do throws(HeldBodyError) {
+            try held.append(bytes, range)
+        } catch {
+            switch error {
+            case .spoolFailed(let cause):
+                worker.context.errorLog.write(.error, "spool: \(cause)")
+                refuse(Refusal(.spoolFull, at: .checks))
+            case .spoolFull:
+                refuse(Refusal(.spoolFull, at: .checks))
+            case .tooLarge:
+                refuse(Refusal(.tooLarge, at: .checks))
+            }
+        }
+    }
+
+    /// The body is complete.
+    func receiveEnd() {
+        isBodyComplete = true
+        switch sink {
+        case .held(let held):
+            guard !isAnswered else { return }
+            if enrolment != nil { return enrolmentBodyComplete(held) }
+            bodyComplete(held)
+        case .none:
+            return
+        case .upstream:
+            upstream?.endBody()
+        }
+    }
+
+    /// The body stopped coming.
+    func bodyTimedOut() {
+        guard !isAnswered else {
+            // The upstream answered early and its answer goes on; the rest of the body is not read.
+            sink = .none
+            return
+        }
+        upstream?.cancel()
+        refuse(.message(status: 408))
+    }
+
+    /// What follows the head is malformed.
+    func fail(_ error: MessageError) {
+        upstream?.cancel()
+        guard !isAnswered else { return stream.abort() }
+        refuse(.message(status: error.status))
+    }
+
+    // MARK: Forwarding
+
+    /// Forwards with both bodies streaming: off routes and preflights.
+    private func forwardStreaming(_ permit: consuming Permit) {
+        guard let head else { return }
+        sink = .upstream
+        let body: UpstreamRequest.Body
+        switch head.framing {
+        case .none, .length(0): body = .none
+        case .chunked: body = .streamed(isChunked: true, held: nil)
+        case .length, .untilClose: body = .streamed(isChunked: false, held: nil)
+        }
+        isExpectForwarded = head.expectsContinue
+        forward(permit, body)
+    }
+
+    /// Forwards a judged request whose whole body is held.
+    func forward(_ permit: consuming Permit, held: HeldBody) {
+        sink = .none
+        forward(permit, held.count > 0 ? .held(held) : .none)
+    }
+
+    /// Forwards a request of a monitored route: what is held first, then the rest as it comes.
+    func forwardRest(_ permit: consuming Permit, after held: HeldBody?) {
+        guard let head else { return }
+        if isBodyComplete, let held { return forward(permit, held: held) }
+        guard let held, held.count > 0 else { return forwardStreaming(permit) }
+        sink = .upstream
+        forward(permit, .streamed(isChunked: head.framing == .chunked, held: held))
+    }
+
+    private func forward(_ permit: consuming Permit, _ body: UpstreamRequest.Body) {
+        guard let head, let host, let route, let routeIndex else { return }
+        log.verdict = permit.verdict
+        let index = host.upstream(of: routeIndex)
+        guard index >= 0 else { return refuse(Refusal(.noRoute, at: .checks)) }
+        let pool = worker.pools[index]
+        let context = UpstreamContext(
+            isPeerTrusted: isPeerTrusted, peer: peer.ipAddress.map { Array("\($0)".utf8) } ?? [],
+            scheme: .http, requestID: log.requestID, verdict: permit.verdict,
+            account: account.isEmpty ? nil : account, operationID: permit.operationID,
+            isProofPassed: route.isProofPassed, isExpectForwarded: isExpectForwarded,
+            body: Exchange.framing(body, head))
+        let bytes: [UInt8]
+        do throws(HeadWriterError) {
+            bytes = try UpstreamHead.bytes(
+                head, host.fields, context, setFields: pool.setFields)
+        } catch {
+            worker.context.errorLog.write(
+                .error, "upstream \"\(pool.upstream.name)\": request head: \(error)")
+            return refuse(Refusal(.upstream, as: .internal))
+        }
+        let timeouts = pool.upstream.timeouts
+        let message = UpstreamRequest.Message(
+            head: bytes, body: body, isHead: head.knownMethod == .head,
+            isIdempotent: head.isIdempotent,
+            timeouts: UpstreamRequest.Timeouts(
+                connect: route.connectTimeout ?? timeouts.connect,
+                firstByte: route.firstByteTimeout ?? timeouts.firstByte,
+                idle: route.idleTimeout ?? timeouts.idle),
+            limits: listener.headLimits)
+        log.upstreamStarted = worker.loop.now
+        let request = UpstreamRequest.open(
+            message, permit: permit, pool: pool, owner: self)
+        upstream = request
+        request.start()
+    }
+
+    private static func framing(_ body: UpstreamRequest.Body, _ head: RequestHead) -> UpstreamBody {
+        switch body {
+        case .held(let held): return .length(held.count)
+        case .none: return head.framing == .none ? .none : .length(0)
+        case .streamed(let isChunked, _):
+            if case .length(let count) = head.framing, !isChunked { return .length(count) }
+            return .chunked
+        }
+    }
+
+    // MARK: Answers
+
+    /// Refuses with a problem, whatever the route's mode.
+    func refuse(_ refusal: Refusal, allow: [String] = []) {
+        guard !isAnswered, !isOver else { return }
+        log.reason = refusal.reason
+        log.code = refusal.code
+        var nextChallenge: [UInt8]?
+        if refusal.code == .challengeRequired, let host,
+            let purpose = enrolment?.purpose ?? route?.purpose
+        {
+            nextChallenge = worker.issue(purpose: purpose, host: host, account: account).value
+        }
+        answer(
+            GateAnswer(
+                refusal, requestID: log.requestID, nextChallenge: nextChallenge, allow: allow))
+    }
+
+    /// Sends an answer of the gate's own.
+    func answer(_ answer: GateAnswer) {
+        guard !isAnswered, !isOver else { return }
+        isAnswered = true
+        var answer = answer
+        if answer.nextChallenge == nil { answer.nextChallenge = challengeOfVerified() }
+        log.status = answer.status
+        stream.answer(answer, requestID: log.requestID)
+    }
+
+    /// The challenge that goes with every answer to a verified request (`protocol.md` §1).
+    func challengeOfVerified() -> [UInt8]? {
+        guard case .verified = log.verdict, let host, let route, route.mode == .enforce else {
+            return nil
+        }
+        return worker.issue(purpose: route.purpose, host: host, account: account).value
+    }
+
+    /// Answers what could not be parsed.
+    func answerMalformed(_ error: MessageError) {
+        log.requestID = RequestID.make(using: &worker.random)
+        refuse(.message(status: error.status))
+    }
+
+    /// Answers a head that did not come in time.
+    func answerTimeout() {
+        log.requestID = RequestID.make(using: &worker.random)
+        refuse(.message(status: 408))
+    }
+
+    // MARK: What the stream reports
+
+    /// The client can take more of the answer.
+    func clientDrained() {
+        upstream?.resume()
+    }
+
+    /// The answer is complete and queued; the exchange is over.
+    func answerLeft() {
+        end()
+    }
+
+    /// The client has gone, or the answer was broken off.
+    func clientGone() {
+        guard !isOver else { return }
+        end()
+    }
+
+    private func end() {
+        guard !isOver else { return }
+        isOver = true
+        log.bytesOut = stream.bytesSent
+        log.server = upstream?.server
+        upstream?.cancel()
+        upstream = nil
+        sink = .none
+        worker.write(self)
+    }
+}

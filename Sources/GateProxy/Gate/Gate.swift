@@ -1,0 +1,149 @@
+internal import GateBytes
+package import GateConfig
+internal import GateLock
+internal import GateRuntime
+internal import GateStore
+
+/// A running gate: loops, listeners and what they share.
+package final class Gate: Sendable {
+    package let context: GateContext
+    private let workers: [LoopBound<Worker>]
+    private let handles: [LoopHandle]
+
+    private init(
+        context: GateContext, workers: [LoopBound<Worker>], handles: [LoopHandle]
+    ) {
+        self.context = context
+        self.workers = workers
+        self.handles = handles
+    }
+
+    /// Binds every listener and starts serving.
+    /// - Parameter passedSockets: Listening sockets that systemd passed, by name.
+    /// - Throws: What keeps it from starting; then nothing is left bound.
+    package static func start(
+        _ configuration: Configuration, services: GateServices,
+        passedSockets: [(name: String, descriptor: Int32)] = []
+    ) throws(StartError) -> Gate {
+        let clock = SystemClock()
+        let context = try makeContext(configuration, services: services, clock: clock)
+        let count = configuration.loops ?? SystemFacts.cores
+        var loops: [EventLoop] = []
+        var workers: [Worker] = []
+        do throws(SystemError) {
+            for index in 0..<count {
+                let loop = try EventLoop(name: "\(index + 1)", clock: clock)
+                loops.append(loop)
+                workers.append(Worker(context: context, loop: loop, loops: count))
+            }
+        } catch {
+            throw StartError("event loop: \(error)")
+        }
+        let binder = ListenerBinder(passed: passedSockets)
+        for listener in context.listeners {
+            for address in listener.listener.addresses {
+                let sockets = try binder.bind(address, of: listener.listener.name, on: loops)
+                for (worker, socket) in zip(workers, sockets) {
+                    worker.loop.run { worker.listen(socket, for: listener) }
+                }
+            }
+        }
+        let gate = Gate(
+            context: context,
+            workers: workers.map { LoopBound($0, on: $0.loop) }, handles: loops.map(\.handle))
+        if let first = workers.first { keepHouse(context, on: first) }
+        loops.forEach { $0.start() }
+        return gate
+    }
+
+    private static func makeContext(
+        _ configuration: Configuration, services: GateServices, clock: any Clock
+    ) throws(StartError) -> GateContext {
+        var apps: [String: AppRuntime] = [:]
+        for app in configuration.apps { apps[app.name] = try AppRuntime(app) }
+        var upstreamIndices: [String: Int] = [:]
+        for (index, upstream) in configuration.upstreams.enumerated() {
+            upstreamIndices[upstream.name] = index
+        }
+        let listeners = configuration.listeners.map { listener in
+            ListenerRuntime(
+                listener,
+                hosts: HostTable(configuration: configuration, listener: listener.name))
+        }
+        let hosts = configuration.hosts.map { host in
+            HostRuntime(
+                host, app: apps[host.app], table: RouteTable(host: host),
+                upstreams: upstreamIndices)
+        }
+        let addresses = configuration.upstreams.map { upstream in
+            UpstreamAddresses(UpstreamRefresh.resolve(upstream, log: services.errorLog))
+        }
+        return GateContext(
+            configuration: configuration, hosts: hosts,
+            listeners: listeners + adminListener(configuration),
+            upstreams: addresses, store: services.store, spool: services.spool,
+            verification: VerificationPool(
+                width: max(1, SystemFacts.cores / 2), waitingMax: Gate.attestationsWaitingMax),
+            accessLog: services.accessLog, errorLog: services.errorLog, clock: clock)
+    }
+
+    /// Attestations in line for the pool, a few milliseconds each; beyond it: `retry_later`.
+    private static let attestationsWaitingMax = 1024
+
+    private static func adminListener(_ configuration: Configuration) -> [ListenerRuntime] {
+        guard !configuration.admin.isEmpty else { return [] }
+        let hosts = HostTable(configuration: configuration, listener: "")
+        return [ListenerRuntime(.admin(configuration.admin), hosts: hosts, isAdmin: true)]
+    }
+
+    /// What has to be done now and then: names resolved anew, and spent challenges whose life is
+    /// over let go (the store does so by itself while it admits). By a loop's deadlines and not by
+    /// Dispatch's timers: those make their descriptor when the first is armed, perhaps just when
+    /// none is left.
+    private static func keepHouse(_ context: GateContext, on worker: Worker) {
+        worker.loop.run {
+            UpstreamRefresh.start(context, on: worker)
+            worker.every(.seconds(60)) {
+                context.store.forgetExpired(now: UInt32(clamping: context.unixSeconds()))
+            }
+        }
+    }
+
+    /// Stops: no new connections, requests in work may finish within `drain_timeout`.
+    /// Calls `done` once nothing is left or the time is over.
+    package func stop(then done: @escaping @Sendable () -> Void) {
+        guard context.isDraining.set() else { return }
+        let left = Lock(workers.count)
+        let finished = Flag()
+        let finish: @Sendable () -> Void = { [workers, handles] in
+            guard finished.set() else { return }
+            let open = Lock(workers.count)
+            for (worker, handle) in zip(workers, handles) {
+                handle.submit {
+                    worker.open().stop()
+                    if open.withLock({ open in
+                        open -= 1; return open == 0
+                    }) {
+                        done()
+                    }
+                }
+            }
+        }
+        for (worker, handle) in zip(workers, handles) {
+            handle.submit {
+                let worker = worker.open()
+                worker.onDrained = {
+                    if left.withLock({ left in
+                        left -= 1; return left == 0
+                    }) {
+                        finish()
+                    }
+                }
+                worker.drain()
+            }
+        }
+        guard let first = workers.first, let handle = handles.first else { return }
+        let time = context.configuration.drainTimeout
+        handle.submit { first.open().after(time) { finish() } }
+    }
+}

@@ -1,0 +1,114 @@
+package import GateConfig
+package import GateRuntime
+package import GateStore
+
+/// What a gate is started with besides its configuration: the store, the spool and the logs,
+/// opened.
+package struct GateServices: Sendable {
+    package let store: Store
+    package let spool: Spool
+    /// Nil where `access off`.
+    package let accessLog: LineWriter?
+    package let errorLog: ErrorLog
+    private let errorWriter: LineWriter
+
+    /// Services that are open already.
+    package init(
+        store: Store, spool: Spool, accessLog: LineWriter?, errorLog: ErrorLog,
+        errorWriter: LineWriter
+    ) {
+        self.store = store
+        self.spool = spool
+        self.accessLog = accessLog
+        self.errorLog = errorLog
+        self.errorWriter = errorWriter
+    }
+
+    /// Opens them as `configuration` says.
+    /// - Parameter hasPriorities: Whether error lines begin with a journal priority.
+    /// - Throws: What keeps the gate from starting: a directory, a lock, a log that cannot be read.
+    package static func open(
+        _ configuration: Configuration, hasPriorities: Bool
+    ) throws(StartError) -> GateServices {
+        let clock = SystemClock()
+        let errorWriter = LineWriter.standardError()
+        let errorLog = ErrorLog(
+            level: configuration.log.errorLevel, writer: errorWriter,
+            hasPriorities: hasPriorities, clock: clock)
+        let accessLog = try openAccessLog(configuration.log.access)
+        do throws(SystemError) {
+            try FileSystem.createDirectory(configuration.spool.directory)
+        } catch {
+            throw StartError("spool dir: \(error)")
+        }
+        let spool = Spool(
+            directory: configuration.spool.directory, bytesMax: configuration.spool.bytesMax,
+            filesMax: configuration.spool.filesMax)
+        let now = UInt32(clamping: clock.unixNanoseconds() / 1_000_000_000)
+        let store: Store
+        do throws(StoreError) {
+            store = try Store.open(
+                storage: FileStorage(directory: configuration.store.directory),
+                options: StoreOptions(
+                    shards: configuration.store.shards, keysMax: configuration.store.keysMax,
+                    now: now,
+                    onStateChange: { state in errorLog.write(state) }),
+                log: { notice in errorLog.write(notice.severity, "store: \(notice)") })
+        } catch {
+            throw StartError("store: \(error)")
+        }
+        return GateServices(
+            store: store, spool: spool, accessLog: accessLog, errorLog: errorLog,
+            errorWriter: errorWriter)
+    }
+
+    private static func openAccessLog(
+        _ destination: LogSettings.Destination
+    ) throws(StartError) -> LineWriter? {
+        switch destination {
+        case .off: return nil
+        case .stdout: return .standardOutput()
+        case .file(let path):
+            do throws(SystemError) {
+                return try .file(path)
+            } catch {
+                throw StartError("access log \(path): \(error)")
+            }
+        }
+    }
+
+    /// Opens log files again under their paths, after a rotation.
+    package func reopenLogs() {
+        do throws(SystemError) {
+            try accessLog?.reopen()
+        } catch {
+            errorLog.write(.error, "access log: \(error)")
+        }
+    }
+
+    /// Closes the store and writes out what the logs still hold: the last act of a process.
+    package func close() {
+        store.close()
+        accessLog?.flush()
+        errorWriter.flush()
+    }
+}
+
+extension ErrorLog {
+    fileprivate func write(_ state: StoreState) {
+        switch state {
+        case .closed: return
+        case .failed(let failure): write(.error, "store stopped until restart: \(failure)")
+        case .outOfSpace(let failure): write(.error, "store waits for space: \(failure)")
+        case .ready: write(.warn, "store ready again")
+        }
+    }
+}
+
+extension StoreNotice {
+    /// How much a notice matters: making a new store is what a first start does.
+    fileprivate var severity: LogSettings.Level {
+        if case .created = self { return .info }
+        return .warn
+    }
+}

@@ -1,0 +1,157 @@
+// The configuration as the loops use it: names resolved to indices, tables prepared, secrets read.
+// Immutable; a reload builds the next one and each loop swaps its reference.
+
+internal import AppAttest
+internal import GateBytes
+package import GateConfig
+internal import GateCrypto
+internal import GateHTTP
+internal import GateLock
+internal import GateRuntime
+
+/// A fault that keeps a start from happening, beyond what the configuration's check finds.
+package struct StartError: Error, CustomStringConvertible {
+    /// What failed and where, one clause.
+    package let description: String
+
+    package init(_ description: String) {
+        self.description = description
+    }
+}
+
+/// One app with what a verification needs at hand.
+package final class AppRuntime: Sendable {
+    package let app: App
+    let root: TrustRoot
+    /// SHA-256 of each App ID, in the configuration's order.
+    let relyingPartyIDHashes: [Bytes32]
+
+    package init(_ app: App) throws(StartError) {
+        self.app = app
+        if let der = app.root {
+            do throws(TrustRootError) {
+                root = try TrustRoot(der: der)
+            } catch {
+                throw StartError("root of app \"\(app.name)\": \(error)")
+            }
+        } else {
+            root = .apple
+        }
+        relyingPartyIDHashes = app.appIDs.map { SHA256.hash(Array($0.utf8)) }
+    }
+
+    /// The relying party ID hash of one of the app's App IDs; nil when it is not one of them.
+    func relyingPartyIDHash(of appID: String) -> Bytes32? {
+        app.appIDs.firstIndex(of: appID).map { relyingPartyIDHashes[$0] }
+    }
+
+    /// The environment as the store keeps it.
+    var environmentCode: UInt8 { app.environment == .production ? 1 : 0 }
+
+    /// The environment as the verifier takes it.
+    var environment: Environment {
+        app.environment == .production ? .production : .development
+    }
+}
+
+/// One host, prepared.
+package final class HostRuntime: Sendable {
+    package let host: Host
+    let app: AppRuntime?
+    let table: RouteTable
+    let fields: HostFields
+    /// The index of each route's upstream; -1 where it has none. The last entry is the unmatched
+    /// route's.
+    private let upstreamIndices: [Int]
+    /// The purposes that challenges may be issued for here.
+    let purposes: EnrolmentPurposes
+    let limits: HostLimits
+
+    package init(
+        _ host: Host, app: AppRuntime?, table: RouteTable, upstreams: [String: Int]
+    ) {
+        self.host = host
+        self.app = app
+        self.table = table
+        fields = HostFields(host, app: app?.app)
+        upstreamIndices = (host.routes + [host.unmatchedRoute]).map { upstreams[$0.upstream] ?? -1 }
+        purposes = EnrolmentPurposes(host)
+        var random = SystemRandom()
+        limits = HostLimits(host.rates, seed: (random.next(), random.next()))
+    }
+
+    /// The route with this index; -1 is the unmatched one.
+    func route(_ index: Int) -> Route {
+        index < 0 ? host.unmatchedRoute : host.routes[index]
+    }
+
+    /// The pool of the route with this index; -1 where it has none.
+    func upstream(of index: Int) -> Int {
+        index < 0 ? upstreamIndices[upstreamIndices.count - 1] : upstreamIndices[index]
+    }
+
+    /// The scope of challenges for `purpose` on this host.
+    func scope(_ purpose: String) -> ChallengeScope {
+        ChallengeScope(host: host.names[0], app: app?.app.name ?? "", purpose: purpose)
+    }
+}
+
+/// One listener, with what is counted on it.
+package final class ListenerRuntime: Sendable {
+    package let listener: Listener
+    let hosts: HostTable
+    let headLimits: HeadLimits
+    /// Whether this is the admin endpoint: health and readiness, nothing else.
+    let isAdmin: Bool
+    private let connections = Lock(Connections())
+
+    private struct Connections: Sendable {
+        var count = 0
+        var perAddress: [IPAddress: Int] = [:]
+    }
+
+    package init(_ listener: Listener, hosts: HostTable, isAdmin: Bool = false) {
+        self.listener = listener
+        self.hosts = hosts
+        self.isAdmin = isAdmin
+        headLimits = HeadLimits(
+            headerFields: listener.limits.headerFields, headerSize: listener.limits.headerSize,
+            fieldSize: listener.limits.fieldSize, targetSize: listener.limits.targetSize)
+    }
+
+    var limits: ListenerLimits { listener.limits }
+    var timeouts: ListenerTimeouts { listener.timeouts }
+
+    /// Whether `peer` is a trusted proxy.
+    func isTrusted(_ peer: SocketAddress) -> Bool {
+        guard let address = peer.ipAddress else { return false }
+        return listener.trustedProxies.contains { $0.contains(address) }
+    }
+
+    /// Counts a new connection in; false when the listener or the peer's address has its fill.
+    func admit(_ peer: SocketAddress) -> Bool {
+        // Behind a trusted proxy many clients share one address.
+        let key = isTrusted(peer) ? nil : peer.ipAddress?.limitKey
+        return connections.withLock { connections in
+            guard connections.count < limits.connections else { return false }
+            if let key {
+                guard connections.perAddress[key, default: 0] < limits.perAddress else {
+                    return false
+                }
+                connections.perAddress[key, default: 0] += 1
+            }
+            connections.count += 1
+            return true
+        }
+    }
+
+    /// Counts a connection out.
+    func release(_ peer: SocketAddress) {
+        let key = isTrusted(peer) ? nil : peer.ipAddress?.limitKey
+        connections.withLock { connections in
+            connections.count -= 1
+            guard let key, let count = connections.perAddress[key] else { return }
+            connections.perAddress[key] = count > 1 ? count - 1 : nil
+        }
+    }
+}

@@ -1,0 +1,236 @@
+internal import GateBytes
+package import GateConfig
+internal import GateCrypto
+internal import GateLock
+package import GateRuntime
+package import GateStore
+
+/// What all loops of a gate share: immutable, or safe to use from any of them.
+package final class GateContext: Sendable {
+    package let configuration: Configuration
+    package let hosts: [HostRuntime]
+    package let listeners: [ListenerRuntime]
+    let upstreams: [UpstreamAddresses]
+    package let store: Store
+    let challenges: Challenges
+    package let spool: Spool
+    let verification: VerificationPool
+    let accessLog: LineWriter?
+    package let errorLog: ErrorLog
+    let clock: any Clock
+    let isDraining = Flag()
+
+    package init(
+        configuration: Configuration, hosts: [HostRuntime], listeners: [ListenerRuntime],
+        upstreams: [UpstreamAddresses], store: Store, spool: Spool,
+        verification: VerificationPool, accessLog: LineWriter?, errorLog: ErrorLog,
+        clock: any Clock
+    ) {
+        self.configuration = configuration
+        self.hosts = hosts
+        self.listeners = listeners
+        self.upstreams = upstreams
+        self.store = store
+        let secrets = store.secrets
+        challenges = Challenges(
+            current: secrets.current, previous: secrets.previous?.secret,
+            previousUntil: Int64(secrets.previous?.until ?? 0) * 1000)
+        self.spool = spool
+        self.verification = verification
+        self.accessLog = accessLog
+        self.errorLog = errorLog
+        self.clock = clock
+    }
+
+    /// Whether traffic may be sent here: the store takes writes and nothing is stopping.
+    package var isReady: Bool { store.isReady && !isDraining.isSet }
+
+    /// Seconds of UTC since 1970.
+    func unixSeconds() -> Int64 { clock.unixNanoseconds() / 1_000_000_000 }
+
+    /// Milliseconds of UTC since 1970.
+    func unixMilliseconds() -> Int64 { clock.unixNanoseconds() / 1_000_000 }
+}
+
+/// A truth of one bit that any thread sets and clears.
+package final class Flag: Sendable {
+    private let value = Lock(false)
+
+    package init() {}
+
+    package var isSet: Bool { value.withLock { $0 } }
+
+    /// Sets it. - Returns: Whether it was clear before.
+    @discardableResult
+    package func set() -> Bool {
+        value.withLock { value in
+            defer { value = true }
+            return !value
+        }
+    }
+
+    /// Clears it.
+    package func clear() {
+        value.withLock { $0 = false }
+    }
+}
+
+/// One loop's share of the gate: its listeners, connections, pools and caches. On its loop for
+/// life.
+final class Worker {
+    let context: GateContext
+    let loop: EventLoop
+    /// Read buffers to borrow.
+    let memory = SpareMemory()
+    /// One pool for each upstream of the configuration.
+    let pools: [UpstreamPool]
+    var keys = VerifyingKeys(countMax: Worker.readyKeysMax)
+    var random = BufferedRandom()
+    /// Whether the gate is stopping: connections close after the exchange in work.
+    private(set) var isDraining = false
+    /// Called once draining has left no connection.
+    var onDrained: (() -> Void)?
+
+    private var listening: [(socket: ListeningSocket, isAdmin: Bool)] = []
+    private var connections: [ObjectIdentifier: DownstreamConnection] = [:]
+    private var dateSecond: Int64 = -1
+    private var date: [UInt8] = []
+    private var logLines: [UInt8] = []
+    private var housekeeping: [Deadline] = []
+
+    /// Ready keys of one loop; about 3 KB each in OpenSSL.
+    static let readyKeysMax = 4096
+
+    init(context: GateContext, loop: EventLoop, loops: Int) {
+        self.context = context
+        self.loop = loop
+        let memory = memory
+        pools = context.configuration.upstreams.enumerated().map { index, upstream in
+            // An even share for each loop, rounded up, so that a small number is not zero
+            // everywhere.
+            let idleMax = (upstream.keepaliveConnections + loops - 1) / loops
+            return UpstreamPool(
+                upstream, addresses: context.upstreams[index], idleMax: idleMax,
+                memory: memory, on: loop)
+        }
+        loop.onTurnEnd = { [weak self] in self?.handOverLog() }
+    }
+
+    /// Runs `action` on the loop every `interval`, for the first time after one.
+    func every(_ interval: Duration, _ action: @escaping () -> Void) {
+        let deadline = Deadline()
+        deadline.onPassed = { [weak self, weak deadline] in
+            guard let self, let deadline else { return }
+            action()
+            self.loop.set(deadline, after: interval)
+        }
+        housekeeping.append(deadline)
+        loop.set(deadline, after: interval)
+    }
+
+    /// Runs `action` on the loop once, after `interval`.
+    func after(_ interval: Duration, _ action: @escaping () -> Void) {
+        let deadline = Deadline()
+        deadline.onPassed = action
+        housekeeping.append(deadline)
+        loop.set(deadline, after: interval)
+    }
+
+    /// Starts accepting on `socket` for `listener`.
+    func listen(_ socket: ListeningSocket, for listener: ListenerRuntime) {
+        socket.onConnection = { [weak self] connection, peer in
+            self?.accept(connection, peer: peer, listener: listener)
+        }
+        socket.onError = { [context] error in
+            context.errorLog.write(.warn, "listener \(listener.listener.name): \(error)")
+        }
+        listening.append((socket, listener.isAdmin))
+        socket.resume()
+    }
+
+    private func accept(_ socket: Socket, peer: SocketAddress, listener: ListenerRuntime) {
+        guard listener.admit(peer) else { return socket.close() }
+        let connection = DownstreamConnection(
+            socket, peer: peer, listener: listener, worker: self)
+        do throws(SystemError) {
+            try connection.start()
+            connections[ObjectIdentifier(connection)] = connection
+        } catch {
+            listener.release(peer)
+            socket.close()
+            context.errorLog.write(.warn, "listener \(listener.listener.name): \(error)")
+        }
+    }
+
+    /// A connection has closed.
+    func closed(_ connection: DownstreamConnection) {
+        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        connection.listener.release(connection.peer)
+        reportDrained()
+    }
+
+    /// Stops accepting, closes what is idle and lets the rest finish.
+    func drain() {
+        isDraining = true
+        // The admin listener goes last: it is there to say that the gate is draining.
+        for (socket, isAdmin) in listening where !isAdmin { socket.close() }
+        for connection in connections.values where !connection.listener.isAdmin {
+            connection.drain()
+        }
+        reportDrained()
+    }
+
+    /// Tells once that draining has left no connection.
+    private func reportDrained() {
+        guard isDraining, let report = onDrained,
+            !connections.values.contains(where: { !$0.listener.isAdmin })
+        else { return }
+        onDrained = nil
+        report()
+    }
+
+    /// Ends what is left: the time to drain is over, or the gate has drained.
+    func stop() {
+        listening.forEach { $0.socket.close() }
+        listening = []
+        for connection in connections.values { connection.abort() }
+        connections = [:]
+        pools.forEach { $0.closeAll() }
+        handOverLog()
+        loop.stop()
+    }
+
+    /// The value of `Date` now, made once a second.
+    func dateText() -> [UInt8] {
+        let second = context.unixSeconds()
+        if second != dateSecond {
+            dateSecond = second
+            date = CivilTime.httpDate(second)
+        }
+        return date
+    }
+
+    /// A challenge for `account` on `host`.
+    func issue(purpose: String, host: HostRuntime, account: [UInt8]) -> IssuedChallenge {
+        context.challenges.issue(
+            host.scope(purpose), account: account,
+            lifetime: host.host.challengeSeconds(purpose) * 1000, epoch: context.store.epoch,
+            now: context.unixMilliseconds(), using: &random)
+    }
+
+    /// Queues a line of the access log; it leaves at the end of the turn. Of routes that are off,
+    /// the configured share is kept.
+    func write(_ exchange: Exchange) {
+        guard context.accessLog != nil else { return }
+        let kept = UInt64(context.configuration.log.sampleOffPercent)
+        if exchange.log.verdict == .off, kept < 100, random.next() % 100 >= kept { return }
+        let line = exchange.logLine()
+        line.append(to: &logLines, isQueryLogged: context.configuration.log.isQueryLogged)
+    }
+
+    private func handOverLog() {
+        guard !logLines.isEmpty else { return }
+        context.accessLog?.write(logLines)
+        logLines.removeAll(keepingCapacity: true)
+    }
+}
