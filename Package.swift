@@ -35,6 +35,7 @@ let package = Package(
     name: "attestgate",
     products: [
         .library(name: "AppAttest", targets: ["AppAttest"]),
+        .executable(name: "attestgate", targets: ["attestgate"]),
     ],
     targets: [
         // C shims: macros and calls Swift cannot import, no logic.
@@ -63,6 +64,14 @@ let package = Package(
                 "GateBytes", "GateLock", "GateCrypto", "AppAttest", "AppAttestWire", "GateStore",
                 "GateRuntime", "GateHTTP", "GateConfig",
             ]),
+        .executableTarget(
+            name: "attestgate",
+            dependencies: [
+                "GateBytes", "GateCrypto", "AppAttest", "AppAttestWire", "AppAttestDevice",
+                "GateConfig", "GateHTTP", "GateLock", "GateProxy", "GateRuntime", "CGateBuild",
+                "CGateNGHTTP2",
+            ],
+            swiftSettings: swift),
 
         testModule("GateBytesTests", ["GateBytes"]),
         testModule("GateCryptoTests", ["GateBytes", "GateCrypto"]),
@@ -85,5 +94,11 @@ let package = Package(
             dependencies: ["GateBytes", "GateLock", "GateStore"],
             path: "Tests/GateSimulation",
             swiftSettings: tests),
+        testModule(
+            "attestgateTests",
+            [
+                "attestgate", "GateBytes", "GateCrypto", "AppAttest", "AppAttestDevice",
+                "AppAttestWire",
+            ]),
     ]
 )

@@ -1,0 +1,31 @@
+internal import GateBytes
+
+/// What a FILE argument names: an object as raw bytes, or as base64 text.
+package enum InputFile {
+    /// Far above any object; what is larger is not one.
+    private static let bytesMax = 1 << 20
+
+    /// The object in the file at `path`, or on standard input for `-`.
+    package static func object(
+        _ path: String, console: Console
+    ) throws(CommandError) -> [UInt8] {
+        object(try bytes(path, console: console))
+    }
+
+    /// The bytes of the file at `path` as they are, or of standard input for `-`.
+    package static func bytes(
+        _ path: String, console: Console
+    ) throws(CommandError) -> [UInt8] {
+        guard path == "-" else { return try FileAccess.read(path, bytesMax: bytesMax) }
+        return try FileAccess.read(console.input, name: "standard input", bytesMax: bytesMax)
+    }
+
+    /// The object that `contents` hold: what base64 text says, white space between its characters
+    /// ignored, or the bytes themselves. No object of App Attest is itself base64 text: each begins
+    /// with a byte outside ASCII or with 32 bytes of a hash.
+    package static func object(_ contents: [UInt8]) -> [UInt8] {
+        let text = contents.filter { ![0x09, 0x0a, 0x0d, 0x20].contains($0) }
+        guard !text.isEmpty, let bytes = Base64.decode(text) else { return contents }
+        return bytes
+    }
+}

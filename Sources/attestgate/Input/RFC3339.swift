@@ -1,0 +1,71 @@
+internal import GateBytes
+
+/// Instants as text: `2026-10-09T07:25:51Z`, `2026-10-09T09:25:51.25+02:00` (RFC 3339 §5.6).
+package enum RFC3339 {
+    /// Seconds since 1970 of the instant that `text` is; a fraction is cut off, the leap second is
+    /// the second after it. Nil when `text` is no such instant.
+    package static func seconds(_ text: String) -> Int64? {
+        var scanner = Scanner(text)
+        guard let year = scanner.number(4), scanner.take("-"),
+            let month = scanner.number(2), scanner.take("-"),
+            let day = scanner.number(2),
+            scanner.take("T") || scanner.take("t") || scanner.take(" "),
+            let hour = scanner.number(2), scanner.take(":"),
+            let minute = scanner.number(2), scanner.take(":"),
+            let second = scanner.number(2), scanner.skipFraction(),
+            let offset = scanner.offset(), scanner.isAtEnd,
+            let date = CivilDate(year: year, month: month, day: day),
+            hour < 24, minute < 60, second <= 60
+        else { return nil }
+        let clock = hour * 3600 + minute * 60 + second
+        return Int64(date.daysSince1970 * 86_400 + clock - offset)
+    }
+
+    private struct Scanner {
+        private let bytes: [UInt8]
+        private var position = 0
+
+        init(_ text: String) {
+            bytes = Array(text.utf8)
+        }
+
+        var isAtEnd: Bool { position == bytes.count }
+
+        mutating func take(_ character: Unicode.Scalar) -> Bool {
+            guard position < bytes.count, UInt32(bytes[position]) == character.value else {
+                return false
+            }
+            position += 1
+            return true
+        }
+
+        mutating func number(_ digits: Int) -> Int? {
+            guard position + digits <= bytes.count else { return nil }
+            var value = 0
+            for byte in bytes[position..<(position + digits)] {
+                guard (0x30...0x39).contains(byte) else { return nil }
+                value = value * 10 + Int(byte - 0x30)
+            }
+            position += digits
+            return value
+        }
+
+        /// Skips `.25`; false when there is a point without a digit.
+        mutating func skipFraction() -> Bool {
+            guard take(".") else { return true }
+            guard number(1) != nil else { return false }
+            while number(1) != nil {}
+            return true
+        }
+
+        /// `Z`, `z` or `±hh:mm` in seconds east.
+        mutating func offset() -> Int? {
+            if take("Z") || take("z") { return 0 }
+            let sign = take("+") ? 1 : take("-") ? -1 : 0
+            guard sign != 0, let hours = number(2), take(":"), let minutes = number(2),
+                hours < 24, minutes < 60
+            else { return nil }
+            return sign * (hours * 3600 + minutes * 60)
+        }
+    }
+}
