@@ -102,3 +102,19 @@ let package = Package(
             ]),
     ]
 )
+
+// libFuzzer brings its own main, so these targets link in a fuzzing build alone: `./dev fuzz`.
+if Context.environment["GATE_FUZZ"] != nil {
+    func fuzz(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+        .executableTarget(
+            name: name, dependencies: dependencies, path: "Tests/Fuzz/\(name)",
+            exclude: ["Corpus"],
+            swiftSettings: [.swiftLanguageMode(.v6), .unsafeFlags(["-parse-as-library"])])
+    }
+    package.targets += [
+        fuzz("FuzzCBOR", ["AppAttest", "GateBytes"]),
+        fuzz("FuzzClientData", ["AppAttestWire", "GateBytes"]),
+        fuzz("FuzzConfiguration", ["GateConfig"]),
+        fuzz("FuzzHTTPHead", ["GateBytes", "GateHTTP"]),
+    ]
+}
