@@ -100,6 +100,7 @@ let package = Package(
                 "attestgate", "GateBytes", "GateCrypto", "AppAttest", "AppAttestDevice",
                 "AppAttestWire",
             ]),
+        testModule("TidyTests", []),
     ]
 )
 
