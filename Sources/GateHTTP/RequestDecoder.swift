@@ -33,11 +33,11 @@ package struct RequestDecoder: Sendable {
     private let limits: HeadLimits
     private var state = State.head
     private var sawEmptyLine = false
-    /// Octets of the head, or of the trailer section, scanned so far and still in the buffer.
+    /// Octets of the head scanned so far and still in the buffer.
     private var scanned = 0
     private var line: RequestLineScanner
     private var section: FieldScanner
-    private var chunks = ChunkScanner()
+    private var chunks: ChunkedBody
     private var isPersistent = true
 
     /// A decoder at the start of a connection.
@@ -45,6 +45,7 @@ package struct RequestDecoder: Sendable {
         self.limits = limits
         line = RequestLineScanner(limits: limits)
         section = FieldScanner(.request, limits: limits)
+        chunks = ChunkedBody(limits: limits)
     }
 
     /// Whether the decoder stands between two requests and nothing of the next has been seen.
@@ -151,7 +152,7 @@ package struct RequestDecoder: Sendable {
         switch head.framing {
         case .length(let count) where count > 0: state = .length(count)
         case .chunked:
-            chunks = ChunkScanner()
+            chunks = ChunkedBody(limits: limits)
             state = .chunked
         default: state = .end
         }
@@ -191,29 +192,12 @@ package struct RequestDecoder: Sendable {
 
     private mutating func nextChunk(_ buffer: inout ByteBuffer) throws(MessageError) -> RequestEvent
     {
-        while true {
-            switch chunks.step {
-            case .data(let left):
-                guard !buffer.isEmpty else { return .needMore }
-                let part = buffer.takeFirst(left)
-                chunks.tookData(part.count)
-                return .body(part)
-            case .framing:
-                guard try chunks.takeFraming(&buffer) else { return .needMore }
-                if chunks.step == .trailers { section = FieldScanner(.trailer, limits: limits) }
-            case .trailers:
-                let base = buffer.readable.lowerBound
-                var index = base + scanned
-                let isComplete = try section.scan(
-                    buffer.storage, base: base, index: &index, end: buffer.readable.upperBound)
-                scanned = index - base
-                guard isComplete else { return .needMore }
-                buffer.consume(scanned)
-                scanned = 0
-                section = FieldScanner(.request, limits: limits)
-                state = isPersistent ? .head : .finished
-                return .end
-            }
+        switch try chunks.next(&buffer) {
+        case .data(let part): return .body(part)
+        case .needMore: return .needMore
+        case .end:
+            state = isPersistent ? .head : .finished
+            return .end
         }
     }
 }

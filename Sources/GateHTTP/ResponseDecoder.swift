@@ -40,7 +40,7 @@ package struct ResponseDecoder: Sendable {
     private var scanned = 0
     private var line = StatusLineScanner()
     private var section: FieldScanner
-    private var chunks = ChunkScanner()
+    private var chunks: ChunkedBody
 
     /// Whether any octet of a response has been seen.
     package private(set) var hasStarted = false
@@ -54,6 +54,7 @@ package struct ResponseDecoder: Sendable {
         self.expectsUpgrade = expectsUpgrade
         self.limits = limits
         section = FieldScanner(.response, limits: limits)
+        chunks = ChunkedBody(limits: limits)
     }
 
     /// Whether the response is complete.
@@ -190,29 +191,14 @@ package struct ResponseDecoder: Sendable {
     private mutating func nextChunk(_ buffer: inout ByteBuffer) throws(MessageError)
         -> ResponseEvent
     {
-        while true {
-            switch chunks.step {
-            case .data(let left):
-                guard !buffer.isEmpty else { return .needMore }
-                let part = buffer.takeFirst(left)
-                chunks.tookData(part.count)
-                return .body(part)
-            case .framing:
-                guard try chunks.takeFraming(&buffer) else { return .needMore }
-                if chunks.step == .trailers { section = FieldScanner(.trailer, limits: limits) }
-            case .trailers:
-                let base = buffer.readable.lowerBound
-                var index = base + scanned
-                let isComplete = try section.scan(
-                    buffer.storage, base: base, index: &index, end: buffer.readable.upperBound)
-                scanned = index - base
-                guard isComplete else { return .needMore }
-                trailers = ResponseTrailers(
-                    bytes: Array(buffer.storage[base..<index]), fields: section.fields)
-                buffer.consume(scanned)
-                state = .done
-                return .end
-            }
+        switch try chunks.next(&buffer) {
+        case .data(let part): return .body(part)
+        case .needMore: return .needMore
+        case .end(let range):
+            trailers = ResponseTrailers(
+                bytes: Array(buffer.storage[range]), fields: chunks.trailers)
+            state = .done
+            return .end
         }
     }
 }
