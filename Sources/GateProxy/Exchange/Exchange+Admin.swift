@@ -1,4 +1,5 @@
 internal import GateHTTP
+internal import GateLock
 
 extension Exchange {
     /// Answers on the admin listener: `/healthz` says that the process lives, `/readyz` that it may

@@ -1,79 +1,8 @@
 internal import GateBytes
-package import GateConfig
+internal import GateConfig
 internal import GateCrypto
-internal import GateLock
-package import GateRuntime
-package import GateStore
-
-/// What all loops of a gate share: immutable, or safe to use from any of them.
-package final class GateContext: Sendable {
-    package let configuration: Configuration
-    package let hosts: [HostRuntime]
-    package let listeners: [ListenerRuntime]
-    let upstreams: [UpstreamAddresses]
-    package let store: Store
-    let challenges: Challenges
-    package let spool: Spool
-    let verification: VerificationPool
-    let accessLog: LineWriter?
-    package let errorLog: ErrorLog
-    let clock: any Clock
-    let isDraining = Flag()
-
-    package init(
-        configuration: Configuration, hosts: [HostRuntime], listeners: [ListenerRuntime],
-        upstreams: [UpstreamAddresses], store: Store, spool: Spool,
-        verification: VerificationPool, accessLog: LineWriter?, errorLog: ErrorLog,
-        clock: any Clock
-    ) {
-        self.configuration = configuration
-        self.hosts = hosts
-        self.listeners = listeners
-        self.upstreams = upstreams
-        self.store = store
-        let secrets = store.secrets
-        challenges = Challenges(
-            current: secrets.current, previous: secrets.previous?.secret,
-            previousUntil: Int64(secrets.previous?.until ?? 0) * 1000)
-        self.spool = spool
-        self.verification = verification
-        self.accessLog = accessLog
-        self.errorLog = errorLog
-        self.clock = clock
-    }
-
-    /// Whether traffic may be sent here: the store takes writes and nothing is stopping.
-    package var isReady: Bool { store.isReady && !isDraining.isSet }
-
-    /// Seconds of UTC since 1970.
-    func unixSeconds() -> Int64 { clock.unixNanoseconds() / 1_000_000_000 }
-
-    /// Milliseconds of UTC since 1970.
-    func unixMilliseconds() -> Int64 { clock.unixNanoseconds() / 1_000_000 }
-}
-
-/// A truth of one bit that any thread sets and clears.
-package final class Flag: Sendable {
-    private let value = Lock(false)
-
-    package init() {}
-
-    package var isSet: Bool { value.withLock { $0 } }
-
-    /// Sets it. - Returns: Whether it was clear before.
-    @discardableResult
-    package func set() -> Bool {
-        value.withLock { value in
-            defer { value = true }
-            return !value
-        }
-    }
-
-    /// Clears it.
-    package func clear() {
-        value.withLock { $0 = false }
-    }
-}
+internal import GateRuntime
+internal import GateStore
 
 /// One loop's share of the gate: its listeners, connections, pools and caches. On its loop for
 /// life.

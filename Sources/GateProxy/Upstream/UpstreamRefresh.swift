@@ -1,5 +1,6 @@
 internal import GateBytes
 internal import GateConfig
+internal import GateLock
 internal import GateRuntime
 
 /// Resolves the names of upstreams: at the start, then every `resolve every`, never on a loop.
