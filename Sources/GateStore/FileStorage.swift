@@ -13,7 +13,7 @@ package final class FileStorage: Sendable {
 
     private static let lockName = "lock"
 
-    /// A storage in `directory`, which need not exist; its parent must.
+    /// A storage in `directory`; it and its parents are made where they are missing.
     package init(directory: String) {
         var path = directory
         while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
@@ -22,14 +22,9 @@ package final class FileStorage: Sendable {
 }
 
 extension FileStorage: Storage {
-    /// Makes the directory and locks the file `lock` in it.
+    /// Makes the directory, with missing parents, and locks the file `lock` in it.
     package func lock() throws(StorageFailure) {
-        do throws(StorageFailure) {
-            try unsafe check(mkdir(location, 0o700), .create, location)
-            try syncDirectory(at: parent)
-        } catch {
-            guard error.cause == .present else { throw error }
-        }
+        try makeDirectory(location, mode: 0o700)
         let path = path(FileStorage.lockName)
         let file = unsafe gate_open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
         try check(file, .lock, path)
@@ -163,9 +158,26 @@ extension FileStorage {
         location + "/" + name
     }
 
-    private var parent: String {
-        guard let slash = location.lastIndex(of: "/") else { return "." }
-        return slash == location.startIndex ? "/" : String(location[..<slash])
+    private func parent(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// Makes a directory, its missing parents first, each name durable in its own parent.
+    private func makeDirectory(_ path: String, mode: mode_t) throws(StorageFailure) {
+        let parent = parent(of: path)
+        do throws(StorageFailure) {
+            try unsafe check(mkdir(path, mode), .create, path)
+        } catch {
+            switch error.cause {
+            case .present: return
+            case .absent where parent != path:
+                try makeDirectory(parent, mode: 0o755)
+                try unsafe check(mkdir(path, mode), .create, path)
+            default: throw error
+            }
+        }
+        try syncDirectory(at: parent)
     }
 
     private func syncDirectory(at path: String) throws(StorageFailure) {

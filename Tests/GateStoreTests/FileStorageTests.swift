@@ -92,11 +92,14 @@ final class TemporaryDirectory {
 
     @Test("a directory that cannot be made is named with the reason")
     func noDirectory() throws {
-        let path = directory.path + "/a/b"
+        let dangling = directory.path + "/nowhere"
+        try FileManager.default.createSymbolicLink(
+            atPath: dangling, withDestinationPath: directory.path + "/a/b")
         #expect {
-            try Store.open(storage: FileStorage(directory: path), options: options())
+            try Store.open(
+                storage: FileStorage(directory: dangling + "/c"), options: options())
         } throws: { error in
-            "\(error)" == "\(path): create: no such file"
+            "\(error)" == "\(dangling)/c: create: no such file"
         }
         try Data().write(to: URL(fileURLWithPath: directory.path + "/file"))
         #expect {
@@ -105,6 +108,19 @@ final class TemporaryDirectory {
         } throws: { error in
             "\(error)".hasPrefix(directory.path + "/file/lock: lock: Not a directory")
         }
+    }
+
+    @Test("missing parents of a directory are made")
+    func missingParents() throws {
+        let path = directory.path + "/a/b/c/"
+        try Store.open(storage: FileStorage(directory: path), options: options()).close()
+        let mode = { (part: String) throws in
+            try FileManager.default.attributesOfItem(atPath: directory.path + part)[
+                .posixPermissions] as? Int
+        }
+        #expect(try mode("/a/b/c") == 0o700)
+        #expect(try mode("/a/b/c/meta") == 0o600)
+        #expect(try mode("/a") == mode("/a/b"))
     }
 
     @Test("a store goes through several segments and comes back as it was")
