@@ -263,6 +263,11 @@ struct InspectionTests {
         #expect(Inspection.kind(of: recipe.authenticatorData) == .authenticatorData)
         #expect(Inspection.kind(of: []) == .unknown)
         #expect(Inspection.kind(of: [0x30]) == .unknown)
+        let assertion = Array(recipe.authenticatorData.prefix(37))
+        #expect(Inspection.kind(of: assertion) == .authenticatorData)
+        #expect(Inspection.kind(of: assertion + [0xa0]) == .authenticatorData)
+        #expect(Inspection.kind(of: assertion + [0x00]) == .unknown)
+        #expect(Inspection.kind(of: Array("loops auto\n# of text".utf8) + assertion) == .unknown)
     }
 
     @Test("a receipt is told from the others", .enabled(if: Vectors.arePresent))

@@ -45,7 +45,15 @@ public enum Inspection {
         }
         let isSequence = bytes.starts(with: [0x30, 0x80]) || bytes.starts(with: [0x30, 0x82])
         if isSequence, bytes.prefix(24).contains(subsequence: signedData) { return .receipt }
-        return bytes.count >= AuthenticatorDataHead.count ? .authenticatorData : .unknown
+        return isAuthenticatorData(bytes) ? .authenticatorData : .unknown
+    }
+
+    /// Whether after the head comes nothing, a map of extensions, or a credential whose ID has a
+    /// key ID's 32 bytes (WebAuthn §6.5.1: AAGUID of 16, length of 2).
+    private static func isAuthenticatorData(_ bytes: [UInt8]) -> Bool {
+        let rest = bytes.dropFirst(AuthenticatorDataHead.count)
+        guard let first = rest.first else { return bytes.count == AuthenticatorDataHead.count }
+        return first >> 5 == 5 || rest.dropFirst(16).starts(with: [0, 32])
     }
 
     /// The fields of whatever `bytes` look like.
