@@ -293,9 +293,33 @@ struct DeviceRequestTests {
         let run = request(server, "--curl", "-d", "it's", "-H", "X-A: b c")
         #expect(run.code == .done)
         #expect(run.output.hasPrefix("curl -sS -X POST -H 'X-A: b c' -H 'App-Attest-Key-Id: "))
-        #expect(run.output.contains(" --data-binary 'it'\\''s' "))
+        #expect(run.output.contains(" --data-raw 'it'\\''s' "))
         #expect(run.output.contains(" --connect-to gate.test:80:127.0.0.1:\(server.port) "))
         #expect(run.output.hasSuffix(" 'http://gate.test/v1/a?b=%2f'\n"))
+    }
+
+    @Test("--curl sends a body as it was signed: no file for @, no text for other bytes")
+    func curlBodies() throws {
+        func line(_ body: [UInt8]) throws -> String {
+            try Data(body).write(to: URL(fileURLWithPath: scratch.file("body")))
+            let server = ScriptedServer(issued("id1"))
+            return request(server, "--curl", "-d", "@" + scratch.file("body")).output
+        }
+        #expect(try line(Array("@/etc/passwd".utf8)).contains(" --data-raw @/etc/passwd "))
+        for (bytes, word) in [([0xff, 0, 0x41], "/wBB"), ([0x41, 0], "'QQA='")] as [([UInt8], _)] {
+            let text = try line(bytes)
+            #expect(text.hasPrefix("printf %s \(word) | base64 -d | curl "), "\(text)")
+            #expect(text.contains(" --data-binary @- "))
+        }
+    }
+
+    @Test(
+        "a method that is none is a usage error before anything is sent",
+        arguments: ["", "G T", "GET/", "é", "1GET"])
+    func methods(method: String) {
+        let run = Run(
+            "device", "request", method, "http://127.0.0.1:1/", "--state", scratch.file("state"))
+        #expect(run.code == .usage && run.errors.contains("is no METHOD"), "\(run.errors)")
     }
 
     @Test("heads are printed where asked for, and JSON has everything")

@@ -1,4 +1,5 @@
 internal import AppAttestDevice
+internal import GateBytes
 
 /// `attestgate device request`: signs a request and sends it.
 enum DeviceRequestCommand {
@@ -17,7 +18,7 @@ enum DeviceRequestCommand {
     private static let fresh = OptionSpecification(
         "fresh", help: "ask for a challenge even where the last answer brought one")
     private static let curl = OptionSpecification(
-        "curl", help: "send nothing; print the curl command that would")
+        "curl", help: "do not send the request; print the curl command that would")
 
     static let specification = CommandSpecification(
         "device", "request", summary: "sign a request and send it, as an app does",
@@ -73,8 +74,12 @@ enum DeviceRequestCommand {
             counter = try arguments.resolved(
                 DeviceRequestCommand.counter, expected: "a number below 2^32"
             ) { UInt32($0) }
+            let method = arguments.operands[0]
+            guard method.wholeMatch(of: /[A-Za-z][A-Za-z0-9-]*/) != nil else {
+                throw arguments.fault("\"\(method.printable)\" is no METHOD; write GET, POST, …")
+            }
             let body = try Self.body(arguments[DeviceRequestCommand.data], console)
-            unsigned = client.request(arguments.operands[0], url.target, body: body)
+            unsigned = client.request(method, url.target, body: body)
         }
 
         mutating func run() throws(CommandError) -> ExitCode {
@@ -144,7 +149,7 @@ enum DeviceRequestCommand {
 
 /// A request as a curl command.
 enum CurlLine {
-    /// The command for a shell; the body is text, or comes from standard input by `base64 -d`.
+    /// The command for a shell; a body that is no text comes from standard input by `base64 -d`.
     static func text(_ request: HTTPRequest, url: WebAddress, connect: String?) -> String {
         var words = ["curl", "-sS", "-X", request.method]
         for field in request.fields { words += ["-H", quoted("\(field.name): \(field.value)")] }
@@ -154,13 +159,20 @@ enum CurlLine {
                 ? ["--unix-socket", quoted(String(connect.dropFirst(5)))]
                 : ["--connect-to", quoted("\(url.host):\(url.port):\(connect)")]
         }
+        var input = ""
         if !request.body.isEmpty {
-            let body = String(decoding: request.body, as: UTF8.self)
-            words += ["--data-binary", quoted(body)]
+            if !request.body.contains(0), let text = String(validating: request.body, as: UTF8.self)
+            {
+                // Not --data-binary, which takes what begins with @ for the name of a file.
+                words += ["--data-raw", quoted(text)]
+            } else {
+                input = "printf %s \(quoted(Base64.encode(request.body))) | base64 -d | "
+                words += ["--data-binary", "@-"]
+            }
         }
         // curl must not tidy the target: it is signed as it stands.
         words += ["--path-as-is", "--globoff", quoted(url.origin + request.target)]
-        return words.joined(separator: " ")
+        return input + words.joined(separator: " ")
     }
 
     /// `text` as one word of a POSIX shell.
