@@ -353,7 +353,7 @@ extension DirectiveTable {
         {
             return "did you mean \"\(near)\"? it belongs \(row.level.inside)"
         }
-        return "known here: \(here.map(\.name).joined(separator: ", "))"
+        return "known here: \((here.map(\.name) + ["include"]).joined(separator: ", "))"
     }
 }
 

@@ -166,7 +166,9 @@ extension Builder {
                 } catch {
                     // No fault: a gate must start before the machine's resolver does, and asks
                     // again.
-                    faults.warning(place, "\(host.quoted) does not resolve: \(error.reason)")
+                    faults.warning(
+                        place, "\(host.quoted) does not resolve: \(error.reason)",
+                        "correct the name, or let it be: the gate asks again while it runs")
                 }
             }
             servers.append(Upstream.Server(endpoint: endpoint, text: argument.text))

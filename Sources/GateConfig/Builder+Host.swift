@@ -126,6 +126,12 @@ extension Builder {
     }
 
     private mutating func buildRates(_ body: ParsedBlock) -> Rates {
+        for line in body.all("rate") where !line.isFaulty && line.arguments.count == 1 {
+            let name = line.words.first ?? ""
+            faults.error(
+                line.place, "\"rate \(name)\" has no limit",
+                "write rate \(name) per_account=10/1m per_address=60/1m, or off for none")
+        }
         func rate(_ name: String, _ key: String) -> Rate? {
             resolver.setting("rate", .host, in: [body], first: name).rate(key)
         }

@@ -53,13 +53,16 @@ struct Builder<Source: ConfigurationSource> {
     private mutating func buildLog() -> LogSettings {
         let block = single("log", .log)
         func setting(_ name: String) -> Setting { resolver.setting(name, .log, in: [block]) }
-        let access = setting("access").text
+        let access = setting("access")
         let destination: LogSettings.Destination =
-            switch access {
+            switch access.text {
             case "stdout": .stdout
             case "off": .off
-            default: .file(access)
+            default: .file(access.text)
             }
+        if case .file = destination, !access.isFaulty, let place = access.words.first?.place {
+            examine(file: access.text, at: place, "access log")
+        }
         var share = 100
         if case .share(let value)? = setting("sample").words.last?.value { share = value }
         let level = setting("error").argument("level")?.text ?? ""
@@ -108,6 +111,17 @@ struct Builder<Source: ConfigurationSource> {
         }
     }
 
+    /// Whether a file or socket can be made, which a start does.
+    private mutating func examine(file path: String, at place: Place, _ what: String) {
+        do throws(SourceError) {
+            try source.examine(file: path)
+        } catch {
+            faults.error(
+                place, "\(what) \(path) cannot be used: \(error.reason)",
+                "create its directory and let the gate's user write there, or name another")
+        }
+    }
+
     private mutating func buildAdmin() -> [ListenAddress] {
         guard let line = top.first("admin"), let body = line.body else { return [] }
         return buildAddresses(line, body)
@@ -131,6 +145,9 @@ struct Builder<Source: ConfigurationSource> {
             }
             if case .ip(_, port: 0) = value, let place = first.place {
                 faults.warning(place, "port 0 lets the system choose one at each start")
+            }
+            if case .unix(let path, _) = value, let place = first.place {
+                examine(file: path, at: place, "socket")
             }
             if let place = first.place { places.addresses.append((value, place, first.text)) }
             return value
@@ -175,7 +192,14 @@ struct Builder<Source: ConfigurationSource> {
                 return Array(value.utf8)
             }
         } catch {
-            faults.error(place, "\(what) \(reference.text) cannot be read: \(error.reason)")
+            let remedy =
+                switch reference {
+                case .credential: "pass it with LoadCredential= of the unit, or write file:PATH"
+                case .environment: "set it, or write file:PATH or credential:NAME"
+                case .file: "name a file that the gate's user can read"
+                }
+            faults.error(
+                place, "\(what) \(reference.text) cannot be read: \(error.reason)", remedy)
             return nil
         }
     }

@@ -21,6 +21,9 @@ package protocol ConfigurationSource {
 
     /// Whether `path` is a directory that can be written to, or one that could be created.
     func examine(directory path: String) throws(SourceError)
+
+    /// Whether the file or socket `path` can be written to, or made in its directory.
+    func examine(file path: String) throws(SourceError)
 }
 
 /// Why a source could not give what was asked for.
@@ -45,7 +48,7 @@ package struct MemoryConfigurationSource: ConfigurationSource, Sendable {
     package var credentials: [String: [UInt8]]
     /// Names that do not resolve; every other does.
     package var unresolvable: Set<String>
-    /// Directories that cannot be written to; every other can.
+    /// Directories and files that cannot be written to; every other can.
     package var unwritable: Set<String>
 
     /// A source of text files.
@@ -99,5 +102,10 @@ package struct MemoryConfigurationSource: ConfigurationSource, Sendable {
     /// Whether the directory can be used.
     package func examine(directory path: String) throws(SourceError) {
         guard !unwritable.contains(path) else { throw SourceError("permission denied") }
+    }
+
+    /// Whether the file can be written to or made.
+    package func examine(file path: String) throws(SourceError) {
+        try examine(directory: path)
     }
 }

@@ -2,6 +2,11 @@ extension DirectiveTable {
     /// The table as text, block by block: usage, default, meaning. A directive of a later version
     /// says so.
     static var reference: String {
+        "anywhere\n  include FILEPATH\n      the lines of other files, * and ? in the path\n\n"
+            + levels
+    }
+
+    private static var levels: String {
         Level.allCases.sorted { $0.order < $1.order }.map { level in
             let rows = rows(at: level).map { row in
                 var text = "  \(row.isLater ? row.laterUsage : row.usage)"

@@ -36,7 +36,9 @@ struct Parser<Source: ConfigurationSource> {
         } catch {
             isReadable = false
             faults.files.append(SourceFile(name: path, bytes: []))
-            faults.error(start, "cannot read \(path): \(error.reason)")
+            faults.error(
+                start, "cannot read \(path): \(error.reason)",
+                "name a file that can be read, with -c FILE")
         }
     }
 
@@ -257,7 +259,9 @@ struct Parser<Source: ConfigurationSource> {
                 do throws(SourceError) {
                     readFile(file, try read(file))
                 } catch {
-                    faults.error(argument.place, "cannot read \(file): \(error.reason)")
+                    faults.error(
+                        argument.place, "cannot read \(file): \(error.reason)",
+                        "name a file that can be read, or delete the line")
                 }
             }
         }

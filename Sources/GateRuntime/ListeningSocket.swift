@@ -187,3 +187,15 @@ package final class ListenerDescriptor: Sendable {
         guard unsafe unlink(path) == 0 else { throw SystemError("unlink") }
     }
 }
+
+extension SystemError {
+    /// What an operator can do about a socket that could not be bound; nil where that is not known.
+    package var bindRemedy: String? {
+        switch code {
+        case EADDRINUSE: "stop the process that listens there, or change \"address\""
+        case EACCES: "let systemd open the socket and write \"address systemd:NAME\""
+        case EADDRNOTAVAIL: "write an \"address\" that this machine has"
+        default: nil
+        }
+    }
+}

@@ -33,6 +33,10 @@ package enum CommandTable {
         optional: [configuration, dump, directives, SharedOptions.json]
     ) { (arguments, console) throws(CommandError) in
         if arguments.has(directives) {
+            if let other = [dump, SharedOptions.json].first(where: { arguments.has($0) }) {
+                throw arguments.fault(
+                    "--directives and \(other.flag) exclude each other; give one")
+            }
             console.output.write(ConfigurationLoader.directiveReference)
             return .done
         }

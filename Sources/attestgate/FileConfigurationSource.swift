@@ -92,6 +92,28 @@ struct FileConfigurationSource: ConfigurationSource {
         }
     }
 
+    /// Whether the file or socket `path` can be written to, or made in its directory.
+    func examine(file path: String) throws(SourceError) {
+        var information = stat()
+        if unsafe stat(path, &information) == 0, information.st_mode & S_IFMT != S_IFSOCK {
+            guard information.st_mode & S_IFMT != S_IFDIR else {
+                throw SourceError("it is a directory")
+            }
+            guard unsafe access(path, W_OK) == 0 else { throw Self.failure(errno) }
+            return
+        }
+        // A socket that is there is replaced: what counts is its directory.
+        let parent: String
+        switch path.lastIndex(of: "/") {
+        case nil: parent = "."
+        case path.startIndex: parent = "/"
+        case let slash?: parent = String(path[..<slash])
+        }
+        guard unsafe access(parent, W_OK | X_OK) == 0 else {
+            throw SourceError("\(parent): \(Self.failure(errno).reason)")
+        }
+    }
+
     private static func failure(_ code: Int32) -> SourceError {
         guard let text = unsafe strerror(code) else { return SourceError("error \(code)") }
         return SourceError(unsafe String(cString: text).lowercased())

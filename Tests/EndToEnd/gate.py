@@ -279,6 +279,14 @@ def command(*arguments, within=60, environment=None, **options):
         env={**os.environ, "NO_COLOR": "1", **(environment or {})}, check=False, **options)
 
 
+def link(path):
+    """Where a link leads; empty when it has gone meanwhile."""
+    try:
+        return os.readlink(path)
+    except FileNotFoundError:
+        return ""
+
+
 def poll(condition, within=DEADLINE, every=0.02):
     """Whether `condition()` comes true; for what no event tells of (another process's files)."""
     end = time.monotonic() + within

@@ -143,6 +143,7 @@ class Check(case.Case):
             ("top", "drain_timeout 5s 6s", "drain_timeout"),
             ("top", "drain_timeout ${GATE_NOT_SET}", "not set"),
             ("host", "rate challenges per_account=60/1", "unit"),
+            ("host", "rate challenges", "has no limit"),
             ("host", "enroll v1/app-attest", "/"),
             ("host", "unmatched perhaps", "deny"),
             ("host", "account header X-Account-Id", "trusted_proxies"),
@@ -268,8 +269,6 @@ class Shipped(case.Case):
 
     def setUp(self):
         self.path = os.path.join(gates.TOP, "proxy.conf")
-        if not os.path.exists(self.path):
-            self.skipTest("no proxy.conf yet")
         directory = self.temporary()
         self.environment = {name: os.path.join(directory, name.split("_")[0].lower())
                             for name in ("STATE_DIRECTORY", "CACHE_DIRECTORY", "RUNTIME_DIRECTORY")}
@@ -280,16 +279,41 @@ class Shipped(case.Case):
         done = gates.command("check", "-c", self.path, environment=self.environment)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
+    def test_it_passes_check_without_systemd(self):
+        done = gates.command("check", "-c", self.path)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_it_serves(self):
         with open(self.path, encoding="utf-8") as file:
             text = file.read()
-        address = re.search(r"(?m)^listener \S+ \{(?:\n[^}]*?)?\n\s+address\s+(\S+):(\d+)", text)
-        host = re.search(r"(?m)^host (\S+)", text).group(1)
-        running = gates.Gate(case.prepare(self.temporary(), 9, app.new_root()), self.environment)
-        running.settings.text = lambda: text
+        service = self.recorder()
+        settings = case.prepare(self.temporary(), 9, app.new_root())
+        # As it stands but for the ports, which other programs may hold here.
+        for shipped, port in ((8080, settings.port), (9901, settings.admin_port),
+                              (9000, service.port)):
+            self.assertEqual(text.count(f" 127.0.0.1:{shipped}\n"), 1)
+            text = text.replace(f" 127.0.0.1:{shipped}\n", f" 127.0.0.1:{port}\n")
+        running = gates.Gate(settings, self.environment)
+        settings.text = lambda: text
         self.addCleanup(running.kill)
         running.start()
-        where = (address.group(1).strip("[]"), int(address.group(2)))
-        answer = wire.ask(where, "GET", "/", host=host)
-        self.assertIn(answer.status, (200, 401, 404, 502), answer)
+        self.assertEqual(running.readyz(), 200)
+        for host in ("api.example.com", "localhost", "127.0.0.1"):
+            for method, target, status in (
+                    ("GET", "/public/a", 200), ("POST", "/v1/exports", 401),
+                    ("PUT", "/v1/redeem/a", 401), ("GET", "/", 404), ("GET", "/internal/a", 404)):
+                answer = wire.ask(running.address, method, target, host=host)
+                self.assertEqual(answer.status, status, (host, method, target, answer))
+        answer = wire.ask(running.address, "GET", "/public/a", host="another.example.com")
+        self.assertEqual(answer.status, 421, answer)
+        self.assertEqual(len(service.requests), 3)
+        self.assertEqual(running.stop(), 0)
+
+    def test_a_store_and_a_spool_whose_parents_are_missing(self):
+        settings = case.prepare(self.temporary(), 9, app.new_root())
+        settings.store = os.path.join(self.temporary(), "a", "b", "state")
+        settings.spool = os.path.join(self.temporary(), "c", "d", "spool")
+        running = gates.Gate(settings)
+        self.addCleanup(running.kill)
+        running.start()
         self.assertEqual(running.stop(), 0)

@@ -156,7 +156,8 @@ class Command(case.Case):
     def test_usage_errors_are_2_and_go_to_stderr(self):
         for words in ([], ["nonsense"], ["run", "--nonsense"], ["verify"],
                       ["verify", "nonsense"], ["verify", "attestation"], ["check", "-c"],
-                      ["inspect"], ["version", "extra"]):
+                      ["inspect"], ["version", "extra"], ["check", "--directives", "--json"],
+                      ["check", "--directives", "--dump"]):
             with self.subTest(words=words):
                 done = gates.command(*words)
                 self.assertEqual(done.returncode, 2, done.stderr)

@@ -111,6 +111,14 @@ class Spool(case.Case):
         proof = phone.prove("POST", "/v1/data/a", bytes(900_000), phone.challenge())
         with wire.Connection(self.gate.address) as connection:
             connection.send(wire.message("POST", "/v1/data/a", proof, bytes(900_000))[:-10])
+            held = f"/proc/{self.gate.process.pid}/fd"
+
+            def is_held():
+                names = [gates.link(os.path.join(held, name)) for name in os.listdir(held)]
+                return any(name.startswith(self.gate.settings.spool)
+                           and name.endswith(" (deleted)") for name in names)
+            self.assertTrue(gates.poll(is_held))
+            self.assertEqual(os.listdir(self.gate.settings.spool), [])
         self.assertTrue(gates.poll(
             lambda: phone.send("POST", "/v1/data/a", bytes(900_000)).status == 200))
 

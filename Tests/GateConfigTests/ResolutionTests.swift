@@ -275,6 +275,18 @@ struct ResolutionTests {
             ])
     }
 
+    @Test("a log or a socket that a start could not make is a fault, at its place")
+    func files() {
+        let text =
+            hostText("") + "\nlog {\n access /l/a.log\n}\nadmin {\n address unix:/s/a.sock\n}"
+        #expect(
+            heads(load(text, unwritable: ["/l/a.log", "/s/a.sock"])) == [
+                "proxy.conf:21:9: error: access log /l/a.log cannot be used: permission denied",
+                "proxy.conf:24:10: error: socket /s/a.sock cannot be used: permission denied",
+            ])
+        #expect(load(text).errorCount == 0)
+    }
+
     @Test("the report as JSON is JSON, whatever stands in it")
     func json() throws {
         let report = load("loops \"é\u{1F600}\\\"\"\n" + hostText("route GET /a {\n}"))

@@ -39,7 +39,9 @@ package struct GateServices: Sendable {
         do throws(SystemError) {
             try FileSystem.createDirectory(configuration.spool.directory)
         } catch {
-            throw StartError("spool dir: \(error)")
+            throw StartError(
+                "spool: \(error); write \"dir /path\" in block spool, "
+                    + "where the gate's user can write")
         }
         let spool = Spool(
             directory: configuration.spool.directory, bytesMax: configuration.spool.bytesMax,

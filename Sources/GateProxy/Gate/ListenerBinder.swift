@@ -28,7 +28,9 @@ struct ListenerBinder {
                 }
             }
         } catch {
-            throw StartError("listener \"\(listener)\", \(ListenerBinder.text(address)): \(error)")
+            throw StartError(
+                "listener \"\(listener)\", \(ListenerBinder.text(address)): \(error)"
+                    + (error.bindRemedy.map { "; \($0)" } ?? ""))
         }
         let names = passed.map(\.name).joined(separator: ", ")
         throw StartError(
