@@ -302,6 +302,11 @@ package struct LoopBound<Value>: @unchecked Sendable {
         return Registration(index: index)
     }
 
+    /// Sends the events of a registration to another handler.
+    func change(_ registration: Registration, to handler: any EventHandler) {
+        slots[registration.index].handler = handler
+    }
+
     /// Ends a registration. The caller closes the descriptor, or keeps it for later.
     func remove(_ descriptor: Int32, _ registration: Registration) {
         _ = gate_epoll_control(epoll, Int32(EPOLL_CTL_DEL), descriptor, 0, 0)

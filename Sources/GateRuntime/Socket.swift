@@ -3,7 +3,10 @@ package import GateBytes
 internal import Glibc
 
 /// A connected or connecting stream socket: non-blocking, on one loop for life.
-package final class Socket {
+package final class Socket: Transport {
+    /// Whether the last read took all there was.
+    package private(set) var isExhausted = false
+
     private var descriptor: Descriptor?
     private var registration: EventLoop.Registration?
     private let loop: EventLoop
@@ -34,9 +37,10 @@ package final class Socket {
         return Socket(descriptor, on: loop)
     }
 
-    /// Registers with the loop: `handler` hears of readiness from now on.
+    /// Registers with the loop, or hands the registration to another handler.
     package func register(_ handler: any EventHandler) throws(SystemError) {
         guard let number = descriptor?.number else { return }
+        if let registration { return loop.change(registration, to: handler) }
         registration = try loop.add(number, .stream, handler)
     }
 
@@ -46,7 +50,13 @@ package final class Socket {
     /// Reads what is there into `buffer`.
     package func read(into buffer: inout ByteBuffer) throws(SystemError) -> Transfer {
         guard let number = descriptor?.number else { return .end }
-        return try System.read(number, into: &buffer, atLeast: Socket.readBytes)
+        let transfer = try System.read(number, into: &buffer, atLeast: Socket.readBytes)
+        if case .bytes(let count) = transfer {
+            isExhausted = count < Socket.readBytes
+        } else {
+            isExhausted = true
+        }
+        return transfer
     }
 
     /// Writes what fits of `bytes[range]`.

@@ -14,7 +14,7 @@ internal import GateHTTP
 internal import GateRuntime
 
 /// A client's HTTP/1.1 connection.
-final class DownstreamConnection: EventHandler {
+final class DownstreamConnection: EventHandler, ClientConnection {
     private enum Phase {
         case closed
         case exchanging
@@ -22,16 +22,13 @@ final class DownstreamConnection: EventHandler {
         case waiting
     }
 
-    /// Who is connected.
-    let peer: SocketAddress
-    /// Where the connection came in.
-    let listener: ListenerRuntime
+    let client: ClientFacts
 
     private let worker: Worker
-    private let socket: Socket
+    private let transport: any Transport
     private var phase = Phase.waiting
     private var decoder: RequestDecoder
-    private var input = ByteBuffer()
+    private var input: ByteBuffer
     private var output = ByteBuffer()
     private var isReadable = false
     private var isPeerEnded = false
@@ -66,12 +63,17 @@ final class DownstreamConnection: EventHandler {
     private static let requestsInTurnMax = 16
     private static let lingerTime = Duration.seconds(1)
 
-    init(_ socket: Socket, peer: SocketAddress, listener: ListenerRuntime, worker: Worker) {
-        self.socket = socket
-        self.peer = peer
-        self.listener = listener
+    /// - Parameter input: Octets that an ``Intake`` read and left; nil for a new socket.
+    init(
+        _ transport: any Transport, client: ClientFacts, input: ByteBuffer? = nil, worker: Worker
+    ) {
+        self.transport = transport
+        self.client = client
+        self.input = input ?? ByteBuffer()
+        // What was ready for the handler before is not reported again.
+        isReadable = input != nil
         self.worker = worker
-        decoder = RequestDecoder(limits: listener.headLimits)
+        decoder = RequestDecoder(limits: client.listener.headLimits)
         deadline.onPassed = { [weak self] in self?.deadlinePassed() }
         writeDeadline.onPassed = { [weak self] in self?.writeTimedOut() }
         rateDeadline.onPassed = { [weak self] in self?.checkBodyRate() }
@@ -79,9 +81,13 @@ final class DownstreamConnection: EventHandler {
 
     /// Registers with the loop and waits for the first request.
     func start() throws(SystemError) {
-        try socket.register(self)
+        try transport.register(self)
         worker.loop.set(deadline, after: listener.timeouts.header)
+        isHeadStarted = !input.isEmpty
+        pump()
     }
+
+    private var listener: ListenerRuntime { client.listener }
 
     /// Whether nothing is in work.
     var isIdle: Bool {
@@ -182,16 +188,15 @@ final class DownstreamConnection: EventHandler {
         let transfer: Transfer
         worker.memory.lend(to: &input)
         do throws(SystemError) {
-            transfer = try socket.read(into: &input)
+            transfer = try transport.read(into: &input)
         } catch {
             hangUp()
             return false
         }
         switch transfer {
-        case .bytes(let count):
-            // A short read has emptied the socket; the next bytes bring a new event. An end of
-            // stream that was reported already brings none.
-            if count < Socket.readBytes, !isPeerEnded { isReadable = false }
+        case .bytes:
+            // An end of stream that was reported already brings no event of its own.
+            if transport.isExhausted, !isPeerEnded { isReadable = false }
             if phase == .waiting, !isHeadStarted {
                 isHeadStarted = true
                 worker.loop.set(deadline, after: listener.timeouts.header)
@@ -232,7 +237,7 @@ final class DownstreamConnection: EventHandler {
             head.isPersistent && requests < listener.limits.requests && !worker.isDraining
         bodyBytesInWindow = 0
         let exchange = Exchange(
-            head, stream: self, peer: peer, listener: listener, worker: worker)
+            head, stream: self, client: client, worker: worker)
         self.exchange = exchange
         deadline.cancel()
         exchange.begin()
@@ -267,7 +272,7 @@ final class DownstreamConnection: EventHandler {
         isAnswerChunked = false
         bytesSent = 0
         let exchange = Exchange(
-            withoutHead: self, peer: peer, listener: listener, worker: worker)
+            withoutHead: self, client: client, worker: worker)
         self.exchange = exchange
         return exchange
     }
@@ -312,7 +317,7 @@ final class DownstreamConnection: EventHandler {
 
     private func writeTimedOut() {
         guard !output.isEmpty else { return }
-        socket.resetOnClose()
+        transport.resetOnClose()
         hangUp()
     }
 
@@ -335,7 +340,7 @@ final class DownstreamConnection: EventHandler {
         guard phase != .closed else { return }
         while !output.isEmpty {
             do throws(SystemError) {
-                guard case .bytes(let count) = try socket.write(output.storage, output.readable)
+                guard case .bytes(let count) = try transport.write(output.storage, output.readable)
                 else {
                     if !writeDeadline.isSet { armWriteDeadline() }
                     return reportDrained()
@@ -374,7 +379,7 @@ final class DownstreamConnection: EventHandler {
         } else if isClosingAfterOutput {
             // What has come and will not be read would turn the close into a reset.
             if isReadable || !input.isEmpty { return linger() }
-            socket.shutdownWrites()
+            transport.shutdownWrites()
             close()
         }
     }
@@ -421,7 +426,7 @@ final class DownstreamConnection: EventHandler {
         phase = .lingering
         lingerBytes = input.count
         input.removeAll()
-        socket.shutdownWrites()
+        transport.shutdownWrites()
         worker.loop.set(deadline, after: DownstreamConnection.lingerTime)
         pump()
     }
@@ -430,7 +435,7 @@ final class DownstreamConnection: EventHandler {
         while isReadable {
             guard lingerBytes < DownstreamConnection.lingerBytesMax else { return close() }
             do throws(SystemError) {
-                switch try socket.read(into: &input) {
+                switch try transport.read(into: &input) {
                 case .bytes(let count):
                     lingerBytes += count
                     input.removeAll()
@@ -459,7 +464,7 @@ final class DownstreamConnection: EventHandler {
         worker.loop.remove(deadline)
         worker.loop.remove(writeDeadline)
         worker.loop.remove(rateDeadline)
-        socket.close()
+        transport.close()
         worker.closed(self)
     }
 }
@@ -544,7 +549,7 @@ extension DownstreamConnection: DownstreamStream {
         guard phase != .closed else { return }
         // A chunked answer lacks its end and one with a length its bytes; only one that ends with
         // the connection needs the reset to be told from a whole one.
-        socket.resetOnClose()
+        transport.resetOnClose()
         hangUp()
     }
 

@@ -29,8 +29,7 @@ final class Exchange {
     }
 
     let worker: Worker
-    let listener: ListenerRuntime
-    let peer: SocketAddress
+    let client: ClientFacts
     unowned let stream: any DownstreamStream
     /// The request's head; nil where none could be read.
     private(set) var head: RequestHead?
@@ -69,29 +68,28 @@ final class Exchange {
     }
 
     init(
-        _ head: RequestHead, stream: any DownstreamStream, peer: SocketAddress,
-        listener: ListenerRuntime, worker: Worker
+        _ head: RequestHead, stream: any DownstreamStream, client: ClientFacts, worker: Worker
     ) {
         self.head = head
         self.stream = stream
-        self.peer = peer
-        self.listener = listener
+        self.client = client
         self.worker = worker
         log = AccessRecord(started: worker.loop.now)
     }
 
     /// An exchange for what was no request: it can only be answered.
     init(
-        withoutHead stream: any DownstreamStream, peer: SocketAddress,
-        listener: ListenerRuntime, worker: Worker
+        withoutHead stream: any DownstreamStream, client: ClientFacts, worker: Worker
     ) {
         head = nil
         self.stream = stream
-        self.peer = peer
-        self.listener = listener
+        self.client = client
         self.worker = worker
         log = AccessRecord(started: worker.loop.now)
     }
+
+    /// Where the connection came in.
+    var listener: ListenerRuntime { client.listener }
 
     /// Whether the answer goes without a body.
     var isHeadRequest: Bool { head?.knownMethod == .head }
@@ -101,11 +99,11 @@ final class Exchange {
     var writeTimeout: Duration { route?.writeTimeout ?? listener.timeouts.write }
 
     /// Whether the peer is one of the listener's trusted proxies.
-    private(set) lazy var isPeerTrusted = listener.isTrusted(peer)
+    private(set) lazy var isPeerTrusted = listener.isTrusted(client.peer)
 
     /// The client's address as limits and logs count it; nil on a unix socket.
     private(set) lazy var clientAddress: IPAddress? = {
-        guard let peer = peer.ipAddress, let head else { return peer.ipAddress }
+        guard let peer = client.peer.ipAddress, let head else { return client.peer.ipAddress }
         return ClientAddress.find(peer: peer, trusted: listener.listener.trustedProxies, head)
     }()
 
@@ -295,8 +293,9 @@ final class Exchange {
         guard index >= 0 else { return refuse(Refusal(.noRoute, at: .checks)) }
         let pool = worker.pools[index]
         let context = UpstreamContext(
-            isPeerTrusted: isPeerTrusted, peer: peer.ipAddress.map { Array("\($0)".utf8) } ?? [],
-            scheme: .http, requestID: log.requestID, verdict: permit.verdict,
+            isPeerTrusted: isPeerTrusted,
+            peer: client.peer.ipAddress.map { Array("\($0)".utf8) } ?? [],
+            scheme: client.scheme, requestID: log.requestID, verdict: permit.verdict,
             account: account.isEmpty ? nil : account, operationID: permit.operationID,
             isProofPassed: route.isProofPassed, isExpectForwarded: isExpectForwarded,
             body: Exchange.framing(body, head))

@@ -128,6 +128,9 @@ package final class ListenerRuntime: Sendable {
         return listener.trustedProxies.contains { $0.contains(address) }
     }
 
+    /// What a new connection has to pass before its first request, made for each anew.
+    func makeIntakeSteps() -> [any IntakeStep] { [] }
+
     /// Counts a new connection in; false when the listener or the peer's address has its fill.
     func admit(_ peer: SocketAddress) -> Bool {
         // Behind a trusted proxy many clients share one address.

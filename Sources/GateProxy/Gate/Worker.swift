@@ -21,7 +21,7 @@ final class Worker {
     var onDrained: (() -> Void)?
 
     private var listening: [(socket: ListeningSocket, isAdmin: Bool)] = []
-    private var connections: [ObjectIdentifier: DownstreamConnection] = [:]
+    private var connections: [ObjectIdentifier: any ClientConnection] = [:]
     private var dateSecond: Int64 = -1
     private var date: [UInt8] = []
     private var logLines: [UInt8] = []
@@ -79,22 +79,40 @@ final class Worker {
 
     private func accept(_ socket: Socket, peer: SocketAddress, listener: ListenerRuntime) {
         guard listener.admit(peer) else { return socket.close() }
-        let connection = DownstreamConnection(
-            socket, peer: peer, listener: listener, worker: self)
+        let client = ClientFacts(peer: peer, listener: listener)
+        let steps = listener.makeIntakeSteps()
+        guard steps.isEmpty else {
+            return start(Intake(socket, client: client, steps: steps, worker: self), socket)
+        }
+        start(DownstreamConnection(socket, client: client, worker: self), socket)
+    }
+
+    /// What has to pass before the first request has passed: the connection begins.
+    func begin(_ intake: Intake) {
+        connections[ObjectIdentifier(intake)] = nil
+        start(
+            DownstreamConnection(
+                intake.transport, client: intake.client, input: intake.input, worker: self),
+            intake.transport)
+    }
+
+    private func start(_ connection: any ClientConnection, _ transport: any Transport) {
+        connections[ObjectIdentifier(connection)] = connection
         do throws(SystemError) {
             try connection.start()
-            connections[ObjectIdentifier(connection)] = connection
         } catch {
-            listener.release(peer)
-            socket.close()
-            context.errorLog.write(.warn, "listener \(listener.listener.name): \(error)")
+            connections[ObjectIdentifier(connection)] = nil
+            let client = connection.client
+            client.listener.release(client.peer)
+            transport.close()
+            context.errorLog.write(.warn, "listener \(client.listener.listener.name): \(error)")
         }
     }
 
     /// A connection has closed.
-    func closed(_ connection: DownstreamConnection) {
+    func closed(_ connection: any ClientConnection) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-        connection.listener.release(connection.peer)
+        connection.client.listener.release(connection.client.peer)
         reportDrained()
     }
 
@@ -103,7 +121,7 @@ final class Worker {
         isDraining = true
         // The admin listener goes last: it is there to say that the gate is draining.
         for (socket, isAdmin) in listening where !isAdmin { socket.close() }
-        for connection in connections.values where !connection.listener.isAdmin {
+        for connection in connections.values where !connection.client.listener.isAdmin {
             connection.drain()
         }
         reportDrained()
@@ -112,7 +130,7 @@ final class Worker {
     /// Tells once that draining has left no connection.
     private func reportDrained() {
         guard isDraining, let report = onDrained,
-            !connections.values.contains(where: { !$0.listener.isAdmin })
+            !connections.values.contains(where: { !$0.client.listener.isAdmin })
         else { return }
         onDrained = nil
         report()

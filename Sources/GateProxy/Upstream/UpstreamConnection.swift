@@ -242,11 +242,10 @@ final class UpstreamConnection: EventHandler {
             return false
         }
         switch transfer {
-        case .bytes(let count):
+        case .bytes:
             hasReceived = true
-            // A short read has emptied the socket; the next bytes bring a new event.
             // An end of stream that was reported already brings no event of its own.
-            if count < Socket.readBytes, !isPeerEnded { isReadable = false }
+            if socket.isExhausted, !isPeerEnded { isReadable = false }
             return true
         case .wouldBlock:
             isReadable = false

@@ -1,0 +1,28 @@
+internal import GateConfig
+internal import GateRuntime
+
+/// What is known of a client's connection: the same for every request on it.
+struct ClientFacts {
+    /// Who is connected.
+    var peer: SocketAddress
+    /// Where the connection came in.
+    let listener: ListenerRuntime
+    /// Whether the connection is encrypted.
+    var scheme = Scheme.http
+
+    init(peer: SocketAddress, listener: ListenerRuntime) {
+        self.peer = peer
+        self.listener = listener
+    }
+}
+
+/// A client's connection as its worker keeps it, whatever it speaks. On one loop for life.
+protocol ClientConnection: AnyObject {
+    var client: ClientFacts { get }
+    /// Registers with the loop and begins.
+    func start() throws(SystemError)
+    /// Closes after what is in work, at once when there is nothing: the gate is stopping.
+    func drain()
+    /// Closes at once; an answer that has begun is broken off.
+    func abort()
+}
