@@ -56,6 +56,7 @@ let package = Package(
         module("GateStore", ["GateBytes", "GateLock", "CGateLinux"]),
         module("GateLock", ["CGateLinux"]),
         module("GateRuntime", ["GateBytes", "GateLock", "CGateLinux"]),
+        module("GateTLS", ["GateBytes", "GateLock", "GateRuntime", "CGateOpenSSL"]),
         module("GateHTTP", ["GateBytes"]),
         module("GateConfig", ["GateBytes"]),
         module(
@@ -82,6 +83,7 @@ let package = Package(
         testModule("GateHTTPTests", ["GateBytes", "GateHTTP"]),
         testModule("GateConfigTests", ["GateBytes", "GateConfig"]),
         testModule("GateRuntimeTests", ["GateBytes", "GateLock", "GateRuntime"]),
+        testModule("GateTLSTests", ["GateBytes", "GateLock", "GateRuntime", "GateTLS"]),
         testModule(
             "GateProxyTests",
             [

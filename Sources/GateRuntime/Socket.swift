@@ -67,6 +67,20 @@ package final class Socket: Transport {
         return try System.write(number, bytes, range)
     }
 
+    /// Reads what is there into `bytes`, which has room: for a layer with buffers of its own.
+    package func receive(_ bytes: UnsafeMutableRawBufferPointer) throws(SystemError) -> Transfer {
+        guard let number = descriptor?.number else { return .end }
+        return try unsafe System.receive(number, bytes)
+    }
+
+    /// Writes what fits of `bytes`, which are not none.
+    package func send(_ bytes: UnsafeRawBufferPointer) throws(SystemError) -> Transfer {
+        guard let number = descriptor?.number else {
+            throw SystemError("send", code: EPIPE)
+        }
+        return try unsafe System.transmit(number, bytes)
+    }
+
     /// The error that a failed connection attempt left; nil when the connection stands.
     package func takeError() -> SystemError? {
         guard let number = descriptor?.number else { return SystemError("connect", code: EBADF) }

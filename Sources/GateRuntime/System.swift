@@ -18,6 +18,11 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
         self.code = code ?? errno
     }
 
+    /// What the peer said makes no sense to the layer that read it.
+    package static let protocolError = EPROTO
+    /// The peer has gone without an end.
+    package static let connectionReset = ECONNRESET
+
     /// `connect: Connection refused`.
     package var description: String {
         let text = unsafe strerror(code)
@@ -97,6 +102,29 @@ enum System {
                     descriptor, all.baseAddress?.advanced(by: range.lowerBound), range.count,
                     Int32(MSG_NOSIGNAL))
             }
+        }
+        if count >= 0 { return .bytes(count) }
+        if errno == EAGAIN { return .wouldBlock }
+        throw SystemError("send")
+    }
+
+    /// Reads what is there into `bytes`, which has room.
+    static func receive(
+        _ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer
+    ) throws(SystemError) -> Transfer {
+        let count = retrying { unsafe recv(descriptor, bytes.baseAddress, bytes.count, 0) }
+        if count > 0 { return .bytes(count) }
+        if count == 0 { return .end }
+        if errno == EAGAIN { return .wouldBlock }
+        throw SystemError("recv")
+    }
+
+    /// Writes what fits of `bytes`, which are not none.
+    static func transmit(
+        _ descriptor: Int32, _ bytes: UnsafeRawBufferPointer
+    ) throws(SystemError) -> Transfer {
+        let count = retrying {
+            unsafe send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
         }
         if count >= 0 { return .bytes(count) }
         if errno == EAGAIN { return .wouldBlock }

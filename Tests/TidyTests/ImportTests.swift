@@ -21,6 +21,7 @@ private let allowedImports: [String: Set<String>] = [
         "CGateLinux", "Dispatch", "GateBytes", "GateLock", "Glibc", "Synchronization",
     ],
     "GateStore": ["GateBytes", "GateLock", "Synchronization"],
+    "GateTLS": ["CGateOpenSSL", "GateBytes", "GateLock", "GateRuntime"],
     "attestgate": [
         "AppAttest", "AppAttestDevice", "AppAttestWire", "CGateBuild", "CGateNGHTTP2", "Dispatch",
         "FoundationEssentials", "GateBytes", "GateConfig", "GateCrypto", "GateHTTP", "GateLock",
