@@ -58,12 +58,13 @@ let package = Package(
         module("GateRuntime", ["GateBytes", "GateLock", "CGateLinux"]),
         module("GateTLS", ["GateBytes", "GateLock", "GateRuntime", "CGateOpenSSL"]),
         module("GateHTTP", ["GateBytes"]),
+        module("GateHTTP2", ["GateBytes", "GateHTTP", "CGateNGHTTP2"]),
         module("GateConfig", ["GateBytes"]),
         module(
             "GateProxy",
             [
                 "GateBytes", "GateLock", "GateCrypto", "AppAttest", "AppAttestWire", "GateStore",
-                "GateRuntime", "GateHTTP", "GateConfig",
+                "GateRuntime", "GateHTTP", "GateHTTP2", "GateConfig",
             ]),
         .executableTarget(
             name: "attestgate",
@@ -81,6 +82,7 @@ let package = Package(
         testModule("AppAttestWireTests", ["GateBytes", "AppAttestWire"]),
         testModule("GateStoreTests", ["GateBytes", "GateLock", "GateStore", "GateSimulation"]),
         testModule("GateHTTPTests", ["GateBytes", "GateHTTP"]),
+        testModule("GateHTTP2Tests", ["GateBytes", "GateHTTP", "GateHTTP2"]),
         testModule("GateConfigTests", ["GateBytes", "GateConfig"]),
         testModule("GateRuntimeTests", ["GateBytes", "GateLock", "GateRuntime"]),
         testModule("GateTLSTests", ["GateBytes", "GateLock", "GateRuntime", "GateTLS"]),

@@ -65,6 +65,14 @@ package struct ByteBuffer: Sendable {
         readable = readable.lowerBound..<(start + range.count)
     }
 
+    /// Appends `bytes`, which C lends.
+    package mutating func append(_ bytes: UnsafeBufferPointer<UInt8>) {
+        makeRoom(bytes.count)
+        let start = readable.upperBound
+        unsafe storage.replaceSubrange(start..<(start + bytes.count), with: bytes)
+        readable = readable.lowerBound..<(start + bytes.count)
+    }
+
     /// Gives `body` the storage and the index where at least `atLeast` bytes are free; it answers
     /// how many it wrote from there.
     package mutating func write<Failure: Error>(

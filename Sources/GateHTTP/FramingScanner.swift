@@ -115,7 +115,7 @@ struct FieldFacts: Sendable {
     /// permitting.
     func isPersistent(_ version: HTTPVersion) -> Bool {
         if hasClose { return false }
-        return version == .http11 || hasKeepAlive
+        return version != .http10 || hasKeepAlive
     }
 }
 

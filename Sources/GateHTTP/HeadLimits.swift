@@ -22,8 +22,9 @@ package struct HeadLimits: Equatable, Sendable {
     }
 }
 
-/// The versions of HTTP/1 that the gate speaks.
+/// The versions of HTTP that the gate speaks.
 package enum HTTPVersion: UInt8, Sendable {
     case http10
     case http11
+    case http2
 }

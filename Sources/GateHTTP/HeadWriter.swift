@@ -13,7 +13,7 @@ package enum HeadWriterError: Error, Equatable, Sendable {
 /// Whatever the parts are and whoever checked them before, what is written is one head: a method or
 /// name is a token, a target is visible ASCII, a value has no control octet but tab (so no CR, LF
 /// or NUL), or ``finish()`` throws and nothing is to be had.
-package struct HeadWriter: Sendable {
+package struct HeadWriter: FieldWriter, Sendable {
     private var bytes: [UInt8] = []
     private var fault: HeadWriterError?
     private let bytesExpected: Int
@@ -59,11 +59,6 @@ package struct HeadWriter: Sendable {
         append("\r\n")
     }
 
-    /// Appends a field with its spelling, from the head `source`.
-    package mutating func field(_ source: [UInt8], _ line: FieldLine) {
-        field(source, name: line.name, value: line.value)
-    }
-
     /// Appends the field `source[name]: source[value]`.
     package mutating func field(_ source: [UInt8], name: Range<Int>, value: Range<Int>) {
         guard isName(source, name), isValue(source, value) else { return }
@@ -73,19 +68,8 @@ package struct HeadWriter: Sendable {
         append("\r\n")
     }
 
-    /// Appends a field whose name is `name` and whose value is `value`.
-    package mutating func field(_ name: [UInt8], _ value: [UInt8]) {
-        guard isName(name, 0..<name.count), isValue(value, 0..<value.count) else { return }
-        bytes.append(contentsOf: name)
-        append(": ")
-        bytes.append(contentsOf: value)
-        append("\r\n")
-    }
-
     /// Appends the field `name` with `value`, or with `value[range]`.
-    package mutating func field(
-        _ name: StaticString, _ value: [UInt8], _ range: Range<Int>? = nil
-    ) {
+    package mutating func field(_ name: StaticString, _ value: [UInt8], _ range: Range<Int>?) {
         appendName(name)
         let range = range ?? 0..<value.count
         guard isValue(value, range) else { return }

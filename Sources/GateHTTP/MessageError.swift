@@ -1,8 +1,8 @@
-/// Why a message was refused: one case for each rule of RFC 9112 and each limit.
+/// Why a message was refused: one case for each rule of RFC 9112 and RFC 9113 and each limit.
 ///
-/// After an error the connection cannot be used again, since no one knows where the next message
-/// would start. On a request ``status`` is the answer; a response that fails is 502 whatever the
-/// case.
+/// After an error an HTTP/1 connection cannot be used again, since no one knows where the next
+/// message would start. On a request ``status`` is the answer; a response that fails is 502
+/// whatever the case.
 package enum MessageError: Error, Equatable, Sendable {
     /// An absolute-form target whose authority is not the `Host` (RFC 9112 §3.2.2).
     case authorityMismatch
@@ -16,6 +16,8 @@ package enum MessageError: Error, Equatable, Sendable {
     case chunkExtensionTooLong
     /// A chunk size that is not one to eight hexadecimal digits.
     case chunkSizeInvalid
+    /// A field that speaks of the connection in an HTTP/2 message (RFC 9113 §8.2.2).
+    case connectionFieldForbidden
     /// A `Connection` that is no list of tokens.
     case connectionInvalid
     /// A `Connection` that names a field which must reach the upstream.
@@ -56,6 +58,8 @@ package enum MessageError: Error, Equatable, Sendable {
     case methodInvalid
     /// A method that is not registered, or is CONNECT or TRACE.
     case methodUnknown
+    /// A pseudo-field of HTTP/2 that is missing, empty, unknown, repeated or late (RFC 9113 §8.3).
+    case pseudoFieldInvalid
     /// A status line that is not `HTTP/1.x SP 3DIGIT SP reason`.
     case statusLineInvalid
     /// A target in none of the forms the gate takes, or with an octet outside 0x21–0x7e, or `#`.

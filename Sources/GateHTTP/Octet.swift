@@ -63,6 +63,12 @@ enum Octet {
         byte &- 0x41 < 26 ? byte | 0x20 : byte
     }
 
+    /// `byte` with `a`–`z` in upper case.
+    @inline(__always)
+    static func uppercased(_ byte: UInt8) -> UInt8 {
+        byte &- 0x61 < 26 ? byte & 0xdf : byte
+    }
+
     /// The value of one hexadecimal digit, 0 to 15; nil for another octet.
     @inline(__always)
     static func hexadecimal(_ byte: UInt8) -> Int? {

@@ -120,7 +120,11 @@ package struct RequestDecoder: Sendable {
         }
         scanned = index - base
         guard isComplete else { return .needMore }
-        let head = try makeHead(bytes, base..<index)
+        let facts = section.facts
+        let framing: Framing =
+            facts.isChunked ? .chunked : facts.contentLength.map { .length($0) } ?? .none
+        let head = try RequestHead(
+            line, section, Array(bytes[base..<index]), version: line.version, framing: framing)
         buffer.consume(scanned)
         begin(head)
         return .head(head)
@@ -158,36 +162,6 @@ package struct RequestDecoder: Sendable {
         }
     }
 
-    private func makeHead(_ bytes: [UInt8], _ range: Range<Int>) throws(MessageError) -> RequestHead
-    {
-        let facts = section.facts
-        guard let authority = facts.host else { throw .hostMissing }
-        let name = range.lowerBound..<(range.lowerBound + line.method.upperBound)
-        guard let method = Method(bytes, name) else { throw .methodUnknown }
-        guard facts.expectation != .unknown else { throw .expectationUnknown }
-
-        let framing: Framing
-        if facts.isChunked {
-            framing = .chunked
-        } else {
-            framing = facts.contentLength.map { .length($0) } ?? .none
-        }
-        var copy = Array(bytes[range])
-        let target = OriginForm(line, &copy, isOptions: method == .options)
-        let hostEnd = authority.lowerBound + facts.hostNameCount
-        return RequestHead(
-            bytes: copy, fields: section.fields, knownMethod: method, form: target.form,
-            version: line.version, framing: framing,
-            isPersistent: facts.isPersistent(line.version),
-            expectsContinue: facts.expectation == .continue && line.version == .http11
-                && framing != .none && framing != .length(0),
-            wantsUpgrade: facts.hasUpgrade, methodRange: HeadRange(line.method),
-            targetRange: HeadRange(line.target),
-            pathAndQueryRange: HeadRange(target.pathAndQuery), pathRange: HeadRange(target.path),
-            authorityRange: HeadRange(authority),
-            hostRange: HeadRange(authority.lowerBound..<hostEnd))
-    }
-
     // MARK: Chunks
 
     private mutating func nextChunk(_ buffer: inout ByteBuffer) throws(MessageError) -> RequestEvent
@@ -199,36 +173,6 @@ package struct RequestDecoder: Sendable {
             state = isPersistent ? .head : .finished
             return .end
         }
-    }
-}
-
-/// The origin-form of a target, as ranges of a head's bytes.
-private struct OriginForm {
-    var form: TargetForm
-    var pathAndQuery: Range<Int>
-    var path: Range<Int>
-
-    /// The form of `line`'s target. Where an absolute-form target has no path, the missing `/` (RFC
-    /// 9112 §3.2.1), or for `OPTIONS` without a query the `*` (§3.2.4), is written behind the head
-    /// in `bytes`.
-    init(_ line: RequestLineScanner, _ bytes: inout [UInt8], isOptions: Bool) {
-        form = line.form
-        pathAndQuery = line.pathStart..<line.target.upperBound
-        var question = line.questionMark
-        if form == .absolute, pathAndQuery.isEmpty || question == pathAndQuery.lowerBound {
-            let rest = Array(bytes[pathAndQuery])
-            let start = bytes.count
-            if rest.isEmpty, isOptions {
-                form = .asterisk
-                bytes.append(Octet.asterisk)
-            } else {
-                bytes.append(Octet.slash)
-            }
-            bytes.append(contentsOf: rest)
-            pathAndQuery = start..<bytes.count
-            question = rest.isEmpty ? nil : start + 1
-        }
-        path = pathAndQuery.lowerBound..<(question ?? pathAndQuery.upperBound)
     }
 }
 

@@ -12,10 +12,11 @@ private let allowedImports: [String: Set<String>] = [
     "GateConfig": ["GateBytes"],
     "GateCrypto": ["CGateOpenSSL", "GateBytes", "Synchronization"],
     "GateHTTP": ["GateBytes"],
+    "GateHTTP2": ["CGateNGHTTP2", "GateBytes", "GateHTTP"],
     "GateLock": ["CGateLinux", "Glibc"],
     "GateProxy": [
         "AppAttest", "AppAttestWire", "GateBytes", "GateConfig", "GateCrypto", "GateHTTP",
-        "GateLock", "GateRuntime", "GateStore",
+        "GateHTTP2", "GateLock", "GateRuntime", "GateStore",
     ],
     "GateRuntime": [
         "CGateLinux", "Dispatch", "GateBytes", "GateLock", "Glibc", "Synchronization",

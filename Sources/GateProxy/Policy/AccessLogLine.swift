@@ -86,6 +86,7 @@ package struct AccessLogLine: Sendable {
         switch version {
         case .http10: writer.member("protocol", "HTTP/1.0")
         case .http11: writer.member("protocol", "HTTP/1.1")
+        case .http2: writer.member("protocol", "HTTP/2.0")
         case nil: break
         }
         if let tls { writer.member("tls", tls) }

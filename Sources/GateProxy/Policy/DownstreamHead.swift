@@ -71,7 +71,7 @@ package enum ConnectionNote: Sendable, Equatable {
         switch (version, isPersistent) {
         case (_, false): self = .close
         case (.http10, true): self = .keepAlive
-        case (.http11, true): self = .persistent
+        case (.http11, true), (.http2, true): self = .persistent
         }
     }
 
