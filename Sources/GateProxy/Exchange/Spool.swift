@@ -62,6 +62,10 @@ final class SpoolFile {
     private let file: UnlinkedFile
     private let spool: Spool
     private var taken = 0
+    /// Bytes that are not in the file yet: small pieces are gathered.
+    private var gathered: [UInt8] = []
+
+    private static let gatherBytes = 16 * 1024
 
     /// Opens a file.
     init(in spool: Spool) throws(HeldBodyError) {
@@ -80,15 +84,27 @@ final class SpoolFile {
     func append(_ bytes: [UInt8], _ range: Range<Int>) throws(HeldBodyError) {
         guard spool.take(range.count) else { throw .spoolFull }
         taken += range.count
+        if gathered.count + range.count < SpoolFile.gatherBytes {
+            gathered.append(contentsOf: bytes[range])
+            return
+        }
         do throws(SystemError) {
+            try writeGathered()
             try file.append(bytes, range)
         } catch {
             throw .spoolFailed(error)
         }
     }
 
+    private func writeGathered() throws(SystemError) {
+        guard !gathered.isEmpty else { return }
+        try file.append(gathered, 0..<gathered.count)
+        gathered.removeAll(keepingCapacity: true)
+    }
+
     func read(at offset: Int, limit: Int, into buffer: inout ByteBuffer) throws(SystemError) -> Int
     {
-        try file.read(at: offset, limit: limit, into: &buffer)
+        try writeGathered()
+        return try file.read(at: offset, limit: limit, into: &buffer)
     }
 }
