@@ -344,6 +344,13 @@ class Deadlines(case.SharedGate):
             self.assertLess(time.monotonic() - began, 5)
         self.check_nothing_upstream()
 
+    def test_a_head_begun_behind_a_request_is_owed_an_answer(self):
+        with wire.Connection(self.gate.address) as connection:
+            connection.send(wire.message("GET", "/public") + b"GET /pub")
+            self.assertEqual(connection.response().status, 200)
+            self.check_problem(connection.response(), "request_timeout")
+            self.assertTrue(connection.is_closed())
+
     def test_a_body_that_stops_times_out(self):
         phone = self.app().enrolled()
         for binding, path in (("client_data", "/v1/data/a"), ("request", "/v1/signed/a")):

@@ -169,6 +169,52 @@ class Streaming(case.Case):
             self.assertEqual(len(reader.take(taken)), taken)
 
 
+class Fairness(case.Case):
+    """One busy connection on the only loop leaves the others their turn."""
+
+    def setUp(self):
+        self.stage = upstream.Stage()
+        self.addCleanup(self.stage.close)
+        self.run_gate(lambda settings: settings.top.append("loops 1"), service=self.stage)
+        self.busy = wire.Connection(self.gate.address, timeout=60)
+        self.addCleanup(self.busy.close)
+
+    def start(self, *steps):
+        """Runs each step again and again until its socket is closed."""
+        def run(step):
+            try:
+                while step():
+                    pass
+            except OSError:
+                pass
+        for step in steps:
+            threading.Thread(target=run, args=(step,), daemon=True).start()
+
+    def check_bystander(self):
+        for _ in range(5):
+            self.assertEqual(self.ask("OPTIONS", "*").status, 200)
+
+    def test_an_upload_in_chunks_of_one_octet(self):
+        block = b"1\r\nx\r\n" * 20000
+        self.busy.send(b"POST /public HTTP/1.1\r\nHost: %s\r\nTransfer-Encoding: chunked\r\n\r\n"
+                       % gates.HOST.encode())
+        service, reader = self.stage.accept()
+        reader.until(b"\r\n\r\n")
+        self.start(lambda: self.busy.socket.sendall(block) is None,
+                   lambda: service.recv(1 << 20))
+        self.check_bystander()
+
+    def test_an_answer_without_end(self):
+        self.busy.send(wire.message("GET", "/public"))
+        service, reader = self.stage.accept()
+        reader.until(b"\r\n\r\n")
+        service.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n")
+        block = b"x" * MIB
+        self.start(lambda: service.sendall(block) is None,
+                   lambda: self.busy.socket.recv(1 << 20))
+        self.check_bystander()
+
+
 class Bulk(case.Case):
     def test_large_bodies_pass_unchanged_in_little_memory(self):
         size, block = 64 * MIB, bytes(range(256)) * 256

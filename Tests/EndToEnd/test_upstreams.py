@@ -1,6 +1,7 @@
 """Services that fail, in every way a service can (protocol.md §5, threats: the response side)."""
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -181,6 +182,21 @@ class Reuse(case.Case):
                 service.sendall(upstream.answer())
                 self.assertEqual(connection.response(method).status, 200)
                 service.close()
+
+    def test_what_a_service_says_unasked_is_no_answer(self):
+        # While the gate stands still, the bytes and the next request arrive together.
+        for method in ("GET", "PUT", "POST"):
+            with self.subTest(method=method), wire.Connection(self.gate.address) as connection:
+                service, _ = self.idle(connection)
+                self.gate.signal(signal.SIGSTOP)
+                connection.send(wire.message(method, "/public/next", body=b"x"))
+                service.sendall(upstream.answer(b"stray"))
+                self.gate.signal(signal.SIGCONT)
+                second, reader = self.stage.accept()
+                self.assertEqual(reader.request().target, "/public/next")
+                second.sendall(upstream.answer(b"asked"))
+                self.assertEqual(connection.response(method).body, b"asked")
+                second.close()
 
     def test_a_first_use_that_fails_is_not_repeated(self):
         with wire.Connection(self.gate.address) as connection:

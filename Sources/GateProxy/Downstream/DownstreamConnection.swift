@@ -33,6 +33,10 @@ final class DownstreamConnection: EventHandler, ClientConnection {
     private var isReadable = false
     private var isPeerEnded = false
     private var isPumping = false
+    /// Whether ``pumpLater()`` has been asked for and not yet come.
+    private var isPumpDue = false
+    /// Bytes of bodies taken in this turn, and what their pieces cost.
+    private var bytesInTurn = 0
 
     // The current exchange.
     private var exchange: Exchange?
@@ -61,6 +65,10 @@ final class DownstreamConnection: EventHandler, ClientConnection {
     private static let outputHighWater = 64 * 1024
     private static let lingerBytesMax = 64 * 1024
     private static let requestsInTurnMax = 16
+    /// Bytes of a body taken before the loop looks at everyone else.
+    private static let turnBytesMax = 256 * 1024
+    /// Bytes that a piece of a body counts besides its own: chunks of one octet are dear.
+    private static let pieceCost = 64
     private static let lingerTime = Duration.seconds(1)
 
     /// - Parameter input: Octets that an ``Intake`` read and left; nil for a new socket.
@@ -117,7 +125,13 @@ final class DownstreamConnection: EventHandler, ClientConnection {
     private func pump() {
         guard !isPumping else { return }
         isPumping = true
-        defer { isPumping = false }
+        bytesInTurn = 0
+        takeAll()
+        isPumping = false
+        if exchange?.wantsBody == true { exchange?.bodyPaused() }
+    }
+
+    private func takeAll() {
         let requestsBefore = requests
         while true {
             switch phase {
@@ -134,16 +148,28 @@ final class DownstreamConnection: EventHandler, ClientConnection {
                 }
                 guard takeNext() else { return }
             case .exchanging:
-                guard !isRequestEnded, exchange?.wantsBody == true else { return }
+                guard !isRequestEnded else { return }
+                if exchange?.wantsBody != true {
+                    // If all of it leaves now, no event will say so.
+                    exchange?.bodyPaused()
+                    guard exchange?.wantsBody == true else { return }
+                }
+                guard bytesInTurn < DownstreamConnection.turnBytesMax else { return pumpLater() }
                 guard takeNext() else { return }
             }
         }
     }
 
-    /// Goes on with the requests that are left once the loop has looked at everyone else.
+    /// Goes on with what is left once the loop has looked at everyone else.
     private func pumpLater() {
+        guard !isPumpDue else { return }
+        isPumpDue = true
         let bound = LoopBound(self, on: worker.loop)
-        worker.loop.handle.submit { bound.open().pump() }
+        worker.loop.handle.submit {
+            let connection = bound.open()
+            connection.isPumpDue = false
+            connection.pump()
+        }
     }
 
     /// Ends the connection once what is queued has left.
@@ -164,6 +190,7 @@ final class DownstreamConnection: EventHandler, ClientConnection {
                 begin(head)
             case .body(let range):
                 bodyBytesInWindow += range.count
+                bytesInTurn += range.count + DownstreamConnection.pieceCost
                 worker.loop.set(deadline, after: bodyTimeout)
                 if !rateDeadline.isSet { worker.loop.set(rateDeadline, after: bodyTimeout) }
                 exchange?.receive(body: input.storage, range)
@@ -355,7 +382,11 @@ final class DownstreamConnection: EventHandler, ClientConnection {
         writeDeadline.cancel()
         if isAnswerEnded { afterAnswer() }
         if phase == .waiting, !isHeadStarted {
-            worker.loop.set(deadline, after: listener.timeouts.keepalive)
+            // What was sent behind the last request is a head that has begun.
+            isHeadStarted = !input.isEmpty
+            let timeouts = listener.timeouts
+            worker.loop.set(
+                deadline, after: isHeadStarted ? timeouts.header : timeouts.keepalive)
         }
         reportDrained()
     }

@@ -222,6 +222,11 @@ final class Exchange {
         }
     }
 
+    /// No more of the body is here at the moment.
+    func bodyPaused() {
+        if case .upstream = sink { upstream?.flushBody() }
+    }
+
     /// The body is complete.
     func receiveEnd() {
         isBodyComplete = true
@@ -264,8 +269,7 @@ final class Exchange {
         let body: UpstreamRequest.Body
         switch head.framing {
         case .none, .length(0): body = .none
-        case .chunked: body = .streamed(isChunked: true, held: nil)
-        case .length, .untilClose: body = .streamed(isChunked: false, held: nil)
+        case .chunked, .length, .untilClose: body = .streamed(held: nil)
         }
         isExpectForwarded = head.expectsContinue
         forward(permit, body)
@@ -279,11 +283,10 @@ final class Exchange {
 
     /// Forwards a request of a monitored route: what is held first, then the rest as it comes.
     func forwardRest(_ permit: consuming Permit, after held: HeldBody?) {
-        guard let head else { return }
         if isBodyComplete, let held { return forward(permit, held: held) }
         guard let held, held.count > 0 else { return forwardStreaming(permit) }
         sink = .upstream
-        forward(permit, .streamed(isChunked: head.framing == .chunked, held: held))
+        forward(permit, .streamed(held: held))
     }
 
     private func forward(_ permit: consuming Permit, _ body: UpstreamRequest.Body) {
@@ -310,13 +313,14 @@ final class Exchange {
         }
         let timeouts = pool.upstream.timeouts
         let message = UpstreamRequest.Message(
-            head: bytes, body: body, isHead: head.knownMethod == .head,
-            isIdempotent: head.isIdempotent,
+            head: UpstreamRequestHead(
+                bytes: bytes, isChunked: context.body == .chunked,
+                isHead: head.knownMethod == .head, limits: listener.headLimits),
+            body: body, isIdempotent: head.isIdempotent,
             timeouts: UpstreamRequest.Timeouts(
                 connect: route.connectTimeout ?? timeouts.connect,
                 firstByte: route.firstByteTimeout ?? timeouts.firstByte,
-                idle: route.idleTimeout ?? timeouts.idle),
-            limits: listener.headLimits)
+                idle: route.idleTimeout ?? timeouts.idle))
         log.upstreamStarted = worker.loop.now
         let request = UpstreamRequest.open(
             message, permit: permit, pool: pool, owner: self)
@@ -328,8 +332,8 @@ final class Exchange {
         switch body {
         case .held(let held): return .length(held.count)
         case .none: return head.framing == .none ? .none : .length(0)
-        case .streamed(let isChunked, _):
-            if case .length(let count) = head.framing, !isChunked { return .length(count) }
+        case .streamed:
+            if case .length(let count) = head.framing { return .length(count) }
             return .chunked
         }
     }

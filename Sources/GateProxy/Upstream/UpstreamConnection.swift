@@ -2,56 +2,9 @@ internal import GateBytes
 internal import GateHTTP
 internal import GateRuntime
 
-/// What an HTTP/1.1 connection to a server tells the request that uses it.
-protocol UpstreamConnectionUser: AnyObject {
-    /// The connection stands; the request may be written.
-    func connected()
-    /// An interim answer (1xx).
-    func received(interim: ResponseHead)
-    /// The final answer's head.
-    func received(head: ResponseHead)
-    /// Bytes of the answer's body, valid during the call.
-    func received(body bytes: [UInt8], _ range: Range<Int>)
-    /// The answer is complete. The connection is the pool's again, or closed.
-    func receivedEnd()
-    /// What was written has left for the kernel; more may be written.
-    func drained()
-    /// A batch of events has been delivered.
-    func paused()
-    /// The connection has failed and is closed.
-    func failed(_ failure: UpstreamFailure)
-    /// The moment set with ``UpstreamConnection/setDeadline(after:)`` has passed.
-    func deadlinePassed()
-    /// Whether the answer cannot be taken at the moment.
-    var isDownstreamCongested: Bool { get }
-}
-
-/// Why an exchange with a server ended without a whole answer.
-enum UpstreamFailure: Error, Equatable {
-    /// The server closed or reset after part of the answer, or before any of it.
-    case closed(afterBytes: Bool)
-    case connect(SystemError)
-    case connectTimeout
-    case firstByteTimeout
-    case idleTimeout
-    case malformed(MessageError)
-    /// No address of the upstream is known.
-    case noAddress
-    /// The held body could not be read back.
-    case spool(SystemError)
-
-    /// Whether the client is told of a time-out (504) rather than a failure (502).
-    var isTimeout: Bool {
-        switch self {
-        case .connectTimeout, .firstByteTimeout, .idleTimeout: return true
-        case .closed, .connect, .malformed, .noAddress, .spool: return false
-        }
-    }
-}
-
 /// One HTTP/1.1 connection to one server, on one loop for life: connecting, in use by one request,
 /// or idle in the pool.
-final class UpstreamConnection: EventHandler {
+final class UpstreamConnection: EventHandler, UpstreamChannel {
     private enum Phase {
         case closed
         case connecting
@@ -72,7 +25,7 @@ final class UpstreamConnection: EventHandler {
     private let loop: EventLoop
     private let memory: SpareMemory
     private var phase = Phase.connecting
-    private weak var user: (any UpstreamConnectionUser)?
+    private weak var user: (any UpstreamChannelUser)?
     private var decoder: ResponseDecoder?
     private var input = ByteBuffer()
     private var output = ByteBuffer()
@@ -82,14 +35,21 @@ final class UpstreamConnection: EventHandler {
     private var hasReceived = false
     private var isPersistent = false
     private var isRequestWhole = false
+    private var isChunked = false
     private var isPumping = false
+    /// Whether reading has to go on although nothing more is reported.
+    private var mustPumpAgain = false
 
     /// Bytes that may wait to be written before the writer should pause.
     static let outputHighWater = 64 * 1024
+    /// Bytes of answers relayed before the loop looks at everyone else.
+    private static let turnBytesMax = 256 * 1024
+    /// Bytes that a piece of a body counts besides its own: chunks of one octet are dear.
+    private static let pieceCost = 64
 
     init(
         to server: SocketAddress, memory: SpareMemory, on loop: EventLoop,
-        user: any UpstreamConnectionUser
+        user: any UpstreamChannelUser
     ) throws(SystemError) {
         self.server = server
         self.loop = loop
@@ -101,56 +61,50 @@ final class UpstreamConnection: EventHandler {
         deadline.onPassed = { [weak self] in self?.user?.deadlinePassed() }
     }
 
-    /// Tells the user once `duration` has passed from now, unless it is set again before.
     func setDeadline(after duration: Duration) {
         loop.set(deadline, after: duration)
     }
 
-    /// Whether the connection was used before: its server may have closed it a moment ago.
     var isReused: Bool { requests > 1 }
 
-    /// Whether so much waits to be written that the writer should pause.
     var isCongested: Bool { output.count >= UpstreamConnection.outputHighWater }
 
     /// Whether an idle connection is still quiet.
     var isQuiet: Bool { phase == .idle && socket.isQuiet }
 
     /// Takes an idle connection out of the pool for `user`.
-    func reuse(for user: any UpstreamConnectionUser) {
+    func reuse(for user: any UpstreamChannelUser) {
         precondition(phase == .idle)
         phase = .inUse
         self.user = user
     }
 
-    /// Begins a request: its answer is read as one to a request with this method.
-    func begin(isHead: Bool, limits: HeadLimits) {
+    func begin(_ head: UpstreamRequestHead) {
         precondition(phase == .inUse)
-        decoder = ResponseDecoder(requestMethodIsHead: isHead, limits: limits)
+        decoder = ResponseDecoder(requestMethodIsHead: head.isHead, limits: head.limits)
         requests += 1
         hasReceived = false
         isPersistent = false
         isRequestWhole = false
+        isChunked = head.isChunked
+        output.append(head.bytes)
     }
 
-    /// Queues bytes of the request; they leave with ``flush()``.
-    func write(_ bytes: [UInt8], _ range: Range<Int>) {
-        output.append(bytes, range)
+    func write(body bytes: [UInt8], _ range: Range<Int>) {
+        guard isChunked else { return output.append(bytes, range) }
+        var framed: [UInt8] = []
+        ChunkedWriter.append(bytes, range, to: &framed)
+        output.append(framed)
     }
 
-    /// Queues bytes that `fill` appends.
-    func write<Failure: Error>(
-        _ fill: (inout ByteBuffer) throws(Failure) -> Int
-    ) throws(Failure) -> Int {
-        try fill(&output)
-    }
-
-    /// Notes that the whole request has been queued.
     func endRequest() {
         isRequestWhole = true
+        guard isChunked else { return }
+        var last: [UInt8] = []
+        ChunkedWriter.appendLast(to: &last)
+        output.append(last)
     }
 
-    /// Writes what the socket takes.
-    /// - Returns: Whether everything queued has left.
     @discardableResult
     func flush() -> Bool {
         guard phase == .inUse else { return output.isEmpty }
@@ -170,12 +124,10 @@ final class UpstreamConnection: EventHandler {
         return true
     }
 
-    /// Goes on reading after the downstream side has taken what it had.
     func resumeReading() {
         pump()
     }
 
-    /// Closes without a word to the user.
     func close() {
         phase = .closed
         user = nil
@@ -186,6 +138,8 @@ final class UpstreamConnection: EventHandler {
 
     func ready(_ readiness: Readiness) {
         if readiness.contains(.ended) { isPeerEnded = true }
+        // One event may say that the connection stands and that its server has spoken.
+        if readiness.contains(.readable) { isReadable = true }
         switch phase {
         case .closed:
             return
@@ -194,6 +148,7 @@ final class UpstreamConnection: EventHandler {
             if let error = socket.takeError() { return fail(.connect(error)) }
             phase = .inUse
             user?.connected()
+            pump()
         case .idle:
             // Neither a close nor a byte has a place here; the pool drops the connection.
             guard readiness.contains(.readable) else { return }
@@ -201,28 +156,48 @@ final class UpstreamConnection: EventHandler {
             close()
             ended?()
         case .inUse:
-            if readiness.contains(.readable) { isReadable = true }
             if readiness.contains(.writable), !output.isEmpty, flush() { user?.drained() }
             pump()
         }
     }
 
-    /// Reads and decodes until nothing is left, the answer ends or the downstream side is full.
+    /// Reads and decodes until nothing is left, the answer ends, the downstream side is full or the
+    /// others are due.
     private func pump() {
+        mustPumpAgain = true
         guard !isPumping else { return }
         isPumping = true
-        let user = self.user
-        defer {
-            isPumping = false
+        defer { isPumping = false }
+        var bytesLeft = UpstreamConnection.turnBytesMax
+        while mustPumpAgain {
+            mustPumpAgain = false
+            let user = user
+            deliver(&bytesLeft)
+            // What this lets the client take may ask for more at once.
             user?.paused()
+            if bytesLeft <= 0, phase == .inUse { return pumpLater() }
         }
-        while phase == .inUse, let user = self.user, decoder != nil {
+    }
+
+    private func pumpLater() {
+        let bound = LoopBound(self, on: loop)
+        loop.handle.submit {
+            let connection = bound.open()
+            if connection.phase == .inUse { connection.pump() }
+        }
+    }
+
+    private func deliver(_ bytesLeft: inout Int) {
+        while phase == .inUse, let user = self.user, decoder != nil, bytesLeft > 0 {
             guard !user.isDownstreamCongested else { return }
             do throws(MessageError) {
                 guard let event = try decoder?.next(&input) else { return }
                 if case .needMore = event {
                     guard isReadable, try readMore() else { return }
                 } else {
+                    if case .body(let range) = event {
+                        bytesLeft -= range.count + UpstreamConnection.pieceCost
+                    }
                     deliver(event, to: user)
                 }
             } catch {
@@ -261,7 +236,7 @@ final class UpstreamConnection: EventHandler {
         }
     }
 
-    private func deliver(_ event: ResponseEvent, to user: any UpstreamConnectionUser) {
+    private func deliver(_ event: ResponseEvent, to user: any UpstreamChannelUser) {
         switch event {
         case .needMore:
             break
@@ -277,7 +252,7 @@ final class UpstreamConnection: EventHandler {
         }
     }
 
-    private func end(_ user: any UpstreamConnectionUser) {
+    private func end(_ user: any UpstreamChannelUser) {
         let isReusable =
             isPersistent && isRequestWhole && output.isEmpty && input.isEmpty
         decoder = nil

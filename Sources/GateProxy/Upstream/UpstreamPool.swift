@@ -46,14 +46,15 @@ final class UpstreamPool {
 
     /// An idle connection to `server` that is still good, or nil.
     ///
-    /// The event of a close may not have been seen yet. Where a request must not be sent twice
-    /// (`mustBeQuiet`), the socket is asked once more.
+    /// The event of a close or of stray bytes may not have been seen yet, so the socket is asked
+    /// once more: what a server says unasked must never be taken for the answer to the next request
+    /// (threat T16).
     func takeIdle(
-        _ server: SocketAddress, mustBeQuiet: Bool, for user: any UpstreamConnectionUser
+        _ server: SocketAddress, for user: any UpstreamChannelUser
     ) -> UpstreamConnection? {
         while let connection = idle[server]?.popLast() {
             let isFresh = connection.idleSince + upstream.keepaliveIdle > loop.now
-            guard isFresh, !mustBeQuiet || connection.isQuiet else {
+            guard isFresh, connection.isQuiet else {
                 connection.close()
                 continue
             }
@@ -66,14 +67,14 @@ final class UpstreamPool {
 
     /// Starts a new connection to `server`.
     func connect(
-        _ server: SocketAddress, for user: any UpstreamConnectionUser
+        _ server: SocketAddress, for user: any UpstreamChannelUser
     ) throws(SystemError) -> UpstreamConnection {
         try UpstreamConnection(to: server, memory: memory, on: loop, user: user)
     }
 
     /// Takes back a connection whose exchange ended cleanly; keeps it or closes it.
-    func giveBack(_ connection: UpstreamConnection) {
-        guard connection.isIdle else { return }
+    func giveBack(_ channel: any UpstreamChannel) {
+        guard let connection = channel as? UpstreamConnection, connection.isIdle else { return }
         let count = idle.values.reduce(0) { $0 + $1.count }
         guard idleMax > 0, connection.requests < upstream.keepaliveRequests else {
             return connection.close()

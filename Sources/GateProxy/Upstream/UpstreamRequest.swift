@@ -30,7 +30,7 @@ protocol UpstreamRequestOwner: AnyObject {
 /// sent; on a fresh connection when a *reused* one closed before any answer and the request is
 /// idempotent with its body still whole. Never otherwise, whatever the proof: it is spent once
 /// either way.
-final class UpstreamRequest: UpstreamConnectionUser {
+final class UpstreamRequest: UpstreamChannelUser {
     /// How the body goes up.
     enum Body {
         /// All of it is held.
@@ -39,19 +39,16 @@ final class UpstreamRequest: UpstreamConnectionUser {
         case none
         /// It comes piece by piece through ``sendBody(_:_:)``, after what was held, if anything
         /// was.
-        case streamed(isChunked: Bool, held: HeldBody?)
+        case streamed(held: HeldBody?)
     }
 
     /// What the request consists of; made by ``UpstreamRequest/open(_:permit:pool:owner:)``'s
     /// caller.
     struct Message {
-        /// The head's bytes, empty line included.
-        var head: [UInt8]
+        var head: UpstreamRequestHead
         var body: Body
-        var isHead: Bool
         var isIdempotent: Bool
         var timeouts: Timeouts
-        var limits: HeadLimits
     }
 
     /// Deadlines of this request, the route's or the upstream's.
@@ -74,13 +71,13 @@ final class UpstreamRequest: UpstreamConnectionUser {
     private let message: Message
     private let pool: UpstreamPool
     private weak var owner: (any UpstreamRequestOwner)?
-    private var connection: UpstreamConnection?
+    private var channel: (any UpstreamChannel)?
     private var phase = Phase.connecting
     private var retriesLeft: Int
 
-    /// Bytes of a streamed body, framed, that came before the connection stood.
+    /// Bytes of a streamed body that came before the connection stood.
     private var waiting: [UInt8] = []
-    /// All of a streamed body so far, framed, while it is small enough to be sent again; else nil.
+    /// All of a streamed body so far, while it is small enough to be sent again; else nil.
     private var replay: [UInt8]?
     private var heldOffset = 0
     private var isHeldSent = false
@@ -107,7 +104,7 @@ final class UpstreamRequest: UpstreamConnectionUser {
         self.pool = pool
         self.owner = owner
         retriesLeft = pool.upstream.retries
-        if case .streamed(_, held: nil) = message.body, message.isIdempotent { replay = [] }
+        if case .streamed(held: nil) = message.body, message.isIdempotent { replay = [] }
     }
 
     /// Begins. The owner may hear of a failure before this returns.
@@ -118,32 +115,33 @@ final class UpstreamRequest: UpstreamConnectionUser {
     /// Whether a streamed body should pause.
     var isCongested: Bool {
         // What waits for a connection counts as well: while one is being made, its output is empty.
-        waiting.count >= UpstreamConnection.outputHighWater || connection?.isCongested == true
+        waiting.count >= UpstreamConnection.outputHighWater || channel?.isCongested == true
     }
 
-    /// Takes the next bytes of a streamed body.
+    /// Takes the next bytes of a streamed body; what they are too few to fill up leaves with
+    /// ``flushBody()``.
     func sendBody(_ bytes: [UInt8], _ range: Range<Int>) {
         guard phase != .ended, !range.isEmpty else { return }
-        var framed: [UInt8] = []
-        if isChunked { ChunkedWriter.append(bytes, range, to: &framed) }
-        keepForReplay(isChunked ? framed[...] : bytes[range])
-        guard let connection, phase != .connecting, isHeldSent else {
-            waiting.append(contentsOf: isChunked ? framed[...] : bytes[range])
+        keepForReplay(bytes, range)
+        guard let channel, phase != .connecting, isHeldSent else {
+            waiting.append(contentsOf: bytes[range])
             return
         }
-        if isChunked {
-            connection.write(framed, 0..<framed.count)
-        } else {
-            connection.write(bytes, range)
-        }
+        channel.write(body: bytes, range)
         progressed()
-        connection.flush()
+        if channel.isCongested { channel.flush() }
     }
 
-    private func keepForReplay(_ framed: ArraySlice<UInt8>) {
+    /// Lets what was queued of a streamed body leave: no more of it is here at the moment.
+    func flushBody() {
+        guard phase != .ended, phase != .connecting, isStreamed, !isRequestSent else { return }
+        channel?.flush()
+    }
+
+    private func keepForReplay(_ bytes: [UInt8], _ range: Range<Int>) {
         guard let count = replay?.count else { return }
-        if count + framed.count <= UpstreamRequest.replayBytesMax {
-            replay?.append(contentsOf: framed)
+        if count + range.count <= UpstreamRequest.replayBytesMax {
+            replay?.append(contentsOf: bytes[range])
         } else {
             replay = nil
         }
@@ -153,19 +151,13 @@ final class UpstreamRequest: UpstreamConnectionUser {
     func endBody() {
         guard phase != .ended, !isStreamEnded, isStreamed else { return }
         isStreamEnded = true
-        if isChunked {
-            var last: [UInt8] = []
-            ChunkedWriter.appendLast(to: &last)
-            keepForReplay(last[...])
-            waiting += last
-        }
         sendRest()
     }
 
     /// Goes on reading the answer after the client has taken what it was given.
     func resume() {
         progressed()
-        connection?.resumeReading()
+        channel?.resumeReading()
     }
 
     /// Gives up: the client has gone, or the exchange failed elsewhere. The owner hears nothing
@@ -173,8 +165,8 @@ final class UpstreamRequest: UpstreamConnectionUser {
     func cancel() {
         guard phase != .ended else { return }
         finish()
-        connection?.close()
-        connection = nil
+        channel?.close()
+        channel = nil
     }
 
     // MARK: Attempts
@@ -185,18 +177,16 @@ final class UpstreamRequest: UpstreamConnectionUser {
         heldOffset = 0
         isHeldSent = false
         isRequestSent = false
-        // A request that could be sent twice need not ask whether the server has just closed.
-        let mustBeQuiet = !(isRepeatable && message.isIdempotent)
-        if mayReuse, let idle = pool.takeIdle(server, mustBeQuiet: mustBeQuiet, for: self) {
-            connection = idle
+        if mayReuse, let idle = pool.takeIdle(server, for: self) {
+            channel = idle
             return send(on: idle)
         }
         phase = .connecting
         do throws(SystemError) {
-            connection = try pool.connect(server, for: self)
-            connection?.setDeadline(after: message.timeouts.connect)
+            channel = try pool.connect(server, for: self)
+            channel?.setDeadline(after: message.timeouts.connect)
         } catch {
-            connection = nil
+            channel = nil
             connectFailed(.connect(error))
         }
     }
@@ -205,11 +195,6 @@ final class UpstreamRequest: UpstreamConnectionUser {
         guard retriesLeft > 0 else { return fail(failure) }
         retriesLeft -= 1
         attempt(mayReuse: true)
-    }
-
-    private var isChunked: Bool {
-        if case .streamed(let isChunked, _) = message.body { return isChunked }
-        return false
     }
 
     private var isStreamed: Bool {
@@ -221,107 +206,91 @@ final class UpstreamRequest: UpstreamConnectionUser {
     private var isRepeatable: Bool {
         switch message.body {
         case .held, .none: return true
-        case .streamed(_, let held): return held == nil && replay != nil
+        case .streamed(let held): return held == nil && replay != nil
         }
     }
 
-    private func send(on connection: UpstreamConnection) {
+    private func send(on channel: any UpstreamChannel) {
         phase = .waitingForHead
-        connection.begin(isHead: message.isHead, limits: message.limits)
-        connection.write(message.head, 0..<message.head.count)
-        connection.setDeadline(after: message.timeouts.idle)
+        channel.begin(message.head)
+        channel.setDeadline(after: message.timeouts.idle)
         sendRest()
     }
 
     /// Queues what can be queued of the body and flushes.
     private func sendRest() {
-        guard let connection, phase != .connecting, phase != .ended else { return }
+        guard let channel, phase != .connecting, phase != .ended else { return }
         do throws(SystemError) {
-            try sendHeld(on: connection)
+            try sendHeld(on: channel)
         } catch {
-            connection.close()
-            self.connection = nil
+            channel.close()
+            self.channel = nil
             return fail(.spool(error))
         }
         if isHeldSent, !isRequestSent {
             if !waiting.isEmpty {
-                connection.write(waiting, 0..<waiting.count)
+                channel.write(body: waiting, 0..<waiting.count)
                 waiting = []
             }
             if isStreamEnded || !isStreamed {
                 isRequestSent = true
-                connection.endRequest()
+                channel.endRequest()
             }
         }
-        let isFlushed = connection.flush()
-        // The connection may have failed and this request ended while it was written.
+        let isFlushed = channel.flush()
+        // The channel may have failed and this request ended while it was written.
         guard phase == .waitingForHead, isFlushed, isRequestSent else { return }
-        connection.setDeadline(after: message.timeouts.firstByte)
+        channel.setDeadline(after: message.timeouts.firstByte)
     }
 
-    private func sendHeld(on connection: UpstreamConnection) throws(SystemError) {
+    private func sendHeld(on channel: any UpstreamChannel) throws(SystemError) {
         guard !isHeldSent else { return }
         let held: HeldBody?
-        var isChunked = false
         switch message.body {
         case .held(let body): held = body
         case .none: held = nil
-        case .streamed(let chunked, let body):
-            held = body
-            isChunked = chunked
+        case .streamed(let body): held = body
         }
-        guard let held, held.count > 0 else {
+        guard let held else {
             isHeldSent = true
             return
         }
+        var piece = ByteBuffer()
         while heldOffset < held.count {
-            guard !connection.isCongested || connection.flush() else { return }
+            guard !channel.isCongested || channel.flush() else { return }
             let limit = min(UpstreamRequest.pieceBytes, held.count - heldOffset)
-            let offset = heldOffset
-            if isChunked {
-                var piece = ByteBuffer()
-                let count = try held.read(at: offset, limit: limit, into: &piece)
-                var framed: [UInt8] = []
-                ChunkedWriter.append(
-                    piece.storage, piece.readable.lowerBound..<piece.readable.lowerBound + count,
-                    to: &framed)
-                connection.write(framed, 0..<framed.count)
-                heldOffset += count
-            } else {
-                heldOffset += try connection.write {
-                    (output: inout ByteBuffer) throws(SystemError) in
-                    try held.read(at: offset, limit: limit, into: &output)
-                }
-            }
+            piece.removeAll()
+            heldOffset += try held.read(at: heldOffset, limit: limit, into: &piece)
+            channel.write(body: piece.storage, piece.readable)
         }
         isHeldSent = true
     }
 
     private func progressed() {
         guard phase == .receiving || (phase == .waitingForHead && !isRequestSent) else { return }
-        connection?.setDeadline(after: message.timeouts.idle)
+        channel?.setDeadline(after: message.timeouts.idle)
     }
 
     func deadlinePassed() {
         switch phase {
         case .connecting:
-            connection?.close()
-            connection = nil
+            channel?.close()
+            channel = nil
             connectFailed(.connectTimeout)
         case .ended:
             return
         case .waitingForHead where isRequestSent:
-            connection?.close()
-            connection = nil
+            channel?.close()
+            channel = nil
             fail(.firstByteTimeout)
         case .receiving, .waitingForHead:
             // A client that takes nothing is the downstream side's to time out.
             if owner?.isDownstreamCongested == true {
-                connection?.setDeadline(after: message.timeouts.idle)
+                channel?.setDeadline(after: message.timeouts.idle)
                 return
             }
-            connection?.close()
-            connection = nil
+            channel?.close()
+            channel = nil
             fail(.idleTimeout)
         }
     }
@@ -335,7 +304,7 @@ final class UpstreamRequest: UpstreamConnectionUser {
         owner?.upstream(failed: failure)
     }
 
-    // MARK: UpstreamConnectionUser
+    // MARK: UpstreamChannelUser
 
     var isDownstreamCongested: Bool {
         guard let owner, owner.isDownstreamCongested else { return false }
@@ -343,8 +312,8 @@ final class UpstreamRequest: UpstreamConnectionUser {
     }
 
     func connected() {
-        guard let connection, phase == .connecting else { return }
-        send(on: connection)
+        guard let channel, phase == .connecting else { return }
+        send(on: channel)
         if !isCongested { owner?.upstreamDrained() }
     }
 
@@ -367,8 +336,8 @@ final class UpstreamRequest: UpstreamConnectionUser {
     func receivedEnd() {
         guard phase != .ended else { return }
         finish()
-        if let connection { pool.giveBack(connection) }
-        connection = nil
+        if let channel { pool.giveBack(channel) }
+        channel = nil
         owner?.upstreamEnded()
     }
 
@@ -383,8 +352,8 @@ final class UpstreamRequest: UpstreamConnectionUser {
     }
 
     func failed(_ failure: UpstreamFailure) {
-        let wasReused = connection?.isReused ?? false
-        connection = nil
+        let wasReused = channel?.isReused ?? false
+        channel = nil
         switch failure {
         case .connect:
             connectFailed(failure)

@@ -1,0 +1,88 @@
+internal import GateHTTP
+internal import GateRuntime
+
+/// What carries one request to a server and its answer back: an HTTP/1.1 connection while it is in
+/// use, or a stream of an HTTP/2 one. On one loop for life.
+protocol UpstreamChannel: AnyObject {
+    /// The server it leads to.
+    var server: SocketAddress { get }
+    /// Whether the connection was used before: its server may have closed it a moment ago.
+    var isReused: Bool { get }
+    /// Whether so much waits to be written that the writer should pause.
+    var isCongested: Bool { get }
+    /// Begins a request with its head.
+    func begin(_ head: UpstreamRequestHead)
+    /// Queues bytes of the body; they leave with ``flush()``.
+    func write(body bytes: [UInt8], _ range: Range<Int>)
+    /// Notes that the whole request has been queued.
+    func endRequest()
+    /// Writes what the server takes.
+    /// - Returns: Whether everything queued has left.
+    @discardableResult
+    func flush() -> Bool
+    /// Goes on reading after the downstream side has taken what it had.
+    func resumeReading()
+    /// Tells the user once `duration` has passed from now, unless it is set again before.
+    func setDeadline(after duration: Duration)
+    /// Gives the exchange up, without a word to the user.
+    func close()
+}
+
+/// A request's head as a channel takes it.
+struct UpstreamRequestHead {
+    /// The head in the form of HTTP/1.1, written by ``UpstreamHead``, empty line included.
+    var bytes: [UInt8]
+    /// Whether the body goes in chunks, its length unknown.
+    var isChunked: Bool
+    /// Whether the answer has no body, whatever it says of its length.
+    var isHead: Bool
+    /// What the answer's head may measure.
+    var limits: HeadLimits
+}
+
+/// What a channel tells the request that uses it.
+protocol UpstreamChannelUser: AnyObject {
+    /// The connection stands; the request may be written.
+    func connected()
+    /// An interim answer (1xx).
+    func received(interim head: ResponseHead)
+    /// The final answer's head.
+    func received(head: ResponseHead)
+    /// Bytes of the answer's body, valid during the call.
+    func received(body bytes: [UInt8], _ range: Range<Int>)
+    /// The answer is complete. The connection is the pool's again, or closed.
+    func receivedEnd()
+    /// What was written has left for the kernel; more may be written.
+    func drained()
+    /// A batch of events has been delivered.
+    func paused()
+    /// The channel has failed and is closed.
+    func failed(_ failure: UpstreamFailure)
+    /// The moment set with ``UpstreamChannel/setDeadline(after:)`` has passed.
+    func deadlinePassed()
+    /// Whether the answer cannot be taken at the moment.
+    var isDownstreamCongested: Bool { get }
+}
+
+/// Why an exchange with a server ended without a whole answer.
+enum UpstreamFailure: Error, Equatable {
+    /// The server closed or reset after part of the answer, or before any of it.
+    case closed(afterBytes: Bool)
+    case connect(SystemError)
+    case connectTimeout
+    case firstByteTimeout
+    case idleTimeout
+    case malformed(MessageError)
+    /// No address of the upstream is known.
+    case noAddress
+    /// The held body could not be read back.
+    case spool(SystemError)
+
+    /// Whether the client is told of a time-out (504) rather than a failure (502).
+    var isTimeout: Bool {
+        switch self {
+        case .connectTimeout, .firstByteTimeout, .idleTimeout: return true
+        case .closed, .connect, .malformed, .noAddress, .spool: return false
+        }
+    }
+}
