@@ -121,5 +121,6 @@ if Context.environment["GATE_FUZZ"] != nil {
         fuzz("FuzzClientData", ["AppAttestWire", "GateBytes"]),
         fuzz("FuzzConfiguration", ["GateConfig"]),
         fuzz("FuzzHTTPHead", ["GateBytes", "GateHTTP"]),
+        fuzz("FuzzPROXY", ["GateBytes", "GateHTTP"]),
     ]
 }
