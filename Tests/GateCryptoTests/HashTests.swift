@@ -18,6 +18,18 @@ struct HashTests {
         #expect(Hex.encode(SHA256.hash(Array(text.utf8)).array) == hash)
     }
 
+    @Test("SHA-1 is FIPS 180-4's, and what RFC 6455 §1.3 makes of its example")
+    func sha1() {
+        #expect(
+            SHA1.hash(Array("abc".utf8)).map(Hex.encode)
+                == "a9993e364706816aba3e25717850c26c9cd0d89d")
+        #expect(
+            SHA1.hash([]).map(Hex.encode) == "da39a3ee5e6b4b0d3255bfef95601890afd80709")
+        let text = "dGhlIHNhbXBsZSBub25jZQ==258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        #expect(
+            SHA1.hash(Array(text.utf8)).map(Base64.encode) == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+    }
+
     @Test("pieces hash as the whole does, wherever the cuts are")
     func pieces() {
         let bytes = (0..<200).map { UInt8($0) }
