@@ -47,5 +47,5 @@ package struct ResponseTrailers: Sendable {
     /// The section as received.
     package let bytes: [UInt8]
     /// Its lines, at most ``Bounds/trailersMax``.
-    package let fields: [FieldLine]
+    package internal(set) var fields: [FieldLine]
 }

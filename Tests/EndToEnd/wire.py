@@ -72,6 +72,7 @@ class Connection:
             self.socket.bind((source, 0))
         self.socket.connect(address)
         self.buffer = b""
+        self.trailers = []
 
     def __enter__(self):
         return self
@@ -159,8 +160,9 @@ class Connection:
         while True:
             size = int(self.line().split(b";")[0], 16)
             if size == 0:
-                while self.line():
-                    pass
+                self.trailers = []
+                while text := self.line():
+                    self.trailers.append(text.decode("latin-1"))
                 return body
             body += self.take(size)
             if self.take(2) != b"\r\n":

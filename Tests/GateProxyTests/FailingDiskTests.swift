@@ -68,7 +68,7 @@ private final class GateOnFaultyDisk {
                 options: StoreOptions(shards: 4, now: UInt32(Date().timeIntervalSince1970))),
             spool: Spool(directory: "/tmp", bytesMax: 1 << 20, filesMax: 4), accessLog: nil,
             errorLog: ErrorLog(level: .error, writer: writer, hasPriorities: false, clock: clock),
-            errorWriter: writer)
+            errorWriter: writer, storeWaitMax: .milliseconds(300))
         gate = try Gate.start(configuration, services: services)
     }
 
@@ -191,5 +191,21 @@ struct FailingDiskTests {
         #expect(try gate.ask("GET", "/readyz", admin: true).status == 503)
         #expect(try gate.ask("GET", "/healthz", admin: true).status == 200)
         #expect(try gate.ask("GET", "/healthz").status == 200, "an off route goes on")
+    }
+
+    @Test("a sync that hangs is not waited for: retry_later within the bound, and it goes on after")
+    func hangingSync() throws {
+        let gate = try GateOnFaultyDisk()
+        defer { gate.stop() }
+        #expect(try gate.enrol() == 201)
+        gate.disk.hangSyncs()
+        defer { gate.disk.resumeSyncs() }
+        let refused = try gate.sign()
+        #expect(refused.status == 503)
+        #expect(refused.text.contains("\"code\":\"retry_later\""))
+        #expect(try gate.enrol() == 503)
+        #expect(try gate.ask("GET", "/healthz").status == 200, "an off route goes on")
+        gate.disk.resumeSyncs()
+        #expect(try gate.sign().status == 404)
     }
 }

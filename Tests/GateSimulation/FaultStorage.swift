@@ -47,6 +47,7 @@ package final class FaultStorage: Storage {
     }
 
     private let state: Lock<State>
+    private let isStuck = Lock(false)
 
     /// An empty directory whose accidents `seed` fixes.
     package init(seed: UInt64 = 0) {
@@ -75,6 +76,17 @@ package final class FaultStorage: Storage {
         _ cause: StorageFailure.Cause = FaultStorage.broken
     ) {
         state.withLock { $0.failuresByOperation[operation] = cause }
+    }
+
+    /// Lets syncs hang, as a disk does that answers no more.
+    package func hangSyncs() {
+        isStuck.withLock { $0 = true }
+    }
+
+    /// Lets the syncs that hang go on.
+    package func resumeSyncs() {
+        isStuck.withLock { $0 = false }
+        isStuck.wake()
     }
 
     /// Takes back all failures that have not happened.
@@ -236,6 +248,7 @@ extension FaultStorage {
     }
 
     package func sync(_ file: StorageFile) throws(StorageFailure) {
+        isStuck.wait(seconds: 60, until: { !$0 }, then: { _ in })
         state.withLock { state in
             state.syncs += 1
             if state.failedSyncs.contains(state.inode(file)) { state.hasRetriedSync = true }

@@ -203,7 +203,8 @@ final class DownstreamConnection: EventHandler, ClientConnection {
             return phase != .closed
         } catch {
             malformed(error)
-            return false
+            // What is readable already brings no event of its own: it is to be dropped now.
+            return phase == .lingering
         }
     }
 
@@ -532,8 +533,8 @@ extension DownstreamConnection: DownstreamStream {
         queue { () throws(HeadWriterError) in
             try DownstreamHead.bytes(
                 head, date: worker.dateText(), requestID: additions.requestID,
-                nextChallenge: additions.nextChallenge,
-                body: body, connection: note)
+                nextChallenge: additions.nextChallenge, body: body, connection: note,
+                announcesTrailers: exchange?.head?.acceptsTrailers == true)
         }
     }
 
@@ -550,11 +551,15 @@ extension DownstreamConnection: DownstreamStream {
         if isCongested { flush() }
     }
 
-    func endAnswer() {
+    func endAnswer(trailers: ResponseTrailers?) {
         guard phase == .exchanging, !isAnswerEnded else { return }
         if isAnswerChunked {
             var end: [UInt8] = []
-            ChunkedWriter.appendLast(to: &end)
+            if let trailers, exchange?.head?.acceptsTrailers == true {
+                ChunkedWriter.appendLast(trailers, to: &end)
+            } else {
+                ChunkedWriter.appendLast(to: &end)
+            }
             output.append(end)
         }
         answerEnded()

@@ -12,8 +12,9 @@ protocol DownstreamStream: AnyObject {
     func relay(head: ResponseHead, adding additions: ResponseAdditions)
     /// Sends bytes of the answer's body, valid during the call.
     func send(body bytes: [UInt8], _ range: Range<Int>)
-    /// Ends the answer that ``relay(head:adding:)`` began.
-    func endAnswer()
+    /// Ends the answer that ``relay(head:adding:)`` began, with those of its trailers that are not
+    /// marked, where the client takes trailers.
+    func endAnswer(trailers: ResponseTrailers?)
     /// Sends an answer of the gate's own, whole.
     func answer(_ answer: GateAnswer, requestID: [UInt8])
     /// Breaks off an answer that has begun, so that the client cannot take it for whole.

@@ -37,7 +37,7 @@ extension Exchange {
             HeldBody(
                 memoryBytesMax: EnrolmentCall.bodyBytesMax, bytesMax: EnrolmentCall.bodyBytesMax,
                 spool: worker.context.spool))
-        if head.expectsContinue { stream.sendContinue() }
+        askForBody()
     }
 
     /// The body of a call is complete.
@@ -170,6 +170,7 @@ extension Exchange {
         case .failure(let reason):
             refuse(Refusal(reason, at: .enrolment))
         case .success(let key):
+            awaitStore()
             let bound = LoopBound(self, on: worker.loop)
             let handle = worker.loop.handle
             worker.context.store.enrol(
@@ -183,6 +184,7 @@ extension Exchange {
     }
 
     private func enrolled(_ outcome: EnrolOutcome) {
+        storeAnswered()
         guard let enrolment else { return }
         if let refusal = Refusal(outcome) { return refuse(refusal) }
         // 201 says that something new was stored; `verify` knows 200 alone.

@@ -95,7 +95,7 @@ extension Exchange {
                 memoryBytesMax: route.bodyMemoryBytes,
                 bytesMax: route.mode == .monitor ? .max : route.bodyBytesMax,
                 spool: worker.context.spool))
-        if head.expectsContinue { stream.sendContinue() }
+        askForBody()
     }
 
     /// Verifies the admission's signature.
@@ -137,13 +137,17 @@ extension Exchange {
     /// where that is what was signed. `then` runs on the loop.
     func spend(revoking: Bool, then: @escaping @Sendable (Exchange, AdmitOutcome) -> Void) {
         guard let commitment = admission?.commitment else { return }
+        awaitStore()
         let bound = LoopBound(self, on: worker.loop)
         let handle = worker.loop.handle
         worker.context.store.admit(
             challenge: commitment.challenge, keyID: commitment.keyID, counter: commitment.counter,
             revoking: revoking, now: UInt32(clamping: worker.context.unixSeconds())
         ) { outcome in
-            handle.submit { then(bound.open(), outcome) }
+            handle.submit {
+                bound.open().storeAnswered()
+                then(bound.open(), outcome)
+            }
         }
     }
 

@@ -16,6 +16,7 @@ extension Exchange {
             key.account == account, app.app.appIDs.contains(key.app),
             key.environment == app.environmentCode
         else { return answer(EnrolmentAnswer.revoked) }
+        awaitStore()
         let bound = LoopBound(self, on: worker.loop)
         let handle = worker.loop.handle
         worker.context.store.revoke(
@@ -69,6 +70,7 @@ extension Exchange {
     }
 
     private func revoked(isAvailable: Bool) {
+        storeAnswered()
         guard !isOver, !isAnswered else { return }
         guard isAvailable else { return refuse(Refusal(.storeUnavailable, at: .enrolment)) }
         answer(EnrolmentAnswer.revoked)

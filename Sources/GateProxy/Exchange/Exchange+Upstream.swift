@@ -34,10 +34,12 @@ extension Exchange: UpstreamRequestOwner {
         stream.send(body: bytes, range)
     }
 
-    func upstreamEnded() {
+    func upstreamEnded(trailers: ResponseTrailers?) {
         guard !isOver else { return }
         log.upstreamEnded = worker.loop.now
-        stream.endAnswer()
+        guard var trailers else { return stream.endAnswer(trailers: nil) }
+        TrailerFields.mark(&trailers)
+        stream.endAnswer(trailers: trailers)
     }
 
     func upstream(failed failure: UpstreamFailure) {

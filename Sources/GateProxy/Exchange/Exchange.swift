@@ -56,9 +56,13 @@ final class Exchange {
     var commit = CommitState.none
     /// What becomes of the request once enough of its body is here, on an enrolment path.
     var enrolment: PendingCall?
+    /// Passes where the store keeps a request waiting too long; nil while none waits.
+    private var storeDeadline: Deadline?
 
     private(set) var upstream: UpstreamRequest?
     private(set) var isExpectForwarded = false
+    /// Whether the gate has asked the client for the body.
+    private var isContinueSent = false
 
     /// How far the commit is.
     enum CommitState {
@@ -212,9 +216,12 @@ final class Exchange {
         } catch {
             switch error {
             case .spoolFailed(let cause):
-                worker.context.errorLog.write(.error, "spool: \(cause)")
+                let directory = worker.context.spool.directory
+                worker.context.errorLog.write(.error, "spool dir \(directory): \(cause)")
                 refuse(Refusal(.spoolFull, at: .checks))
             case .spoolFull:
+                worker.context.errorLog.write(
+                    .warn, "spool max is reached: \(worker.context.spool.limits)")
                 refuse(Refusal(.spoolFull, at: .checks))
             case .tooLarge:
                 refuse(Refusal(.tooLarge, at: .checks))
@@ -260,6 +267,13 @@ final class Exchange {
         refuse(.message(status: error.status))
     }
 
+    /// Asks the client for the body, where it waits to be asked.
+    func askForBody() {
+        guard let head, head.expectsContinue else { return }
+        isContinueSent = true
+        stream.sendContinue()
+    }
+
     // MARK: Forwarding
 
     /// Forwards with both bodies streaming: off routes and preflights.
@@ -271,7 +285,8 @@ final class Exchange {
         case .none, .length(0): body = .none
         case .chunked, .length, .untilClose: body = .streamed(held: nil)
         }
-        isExpectForwarded = head.expectsContinue
+        // A client that has its 100 already sends: the service is not to wait for another.
+        isExpectForwarded = head.expectsContinue && !isContinueSent
         forward(permit, body)
     }
 
@@ -301,6 +316,7 @@ final class Exchange {
             scheme: client.scheme, requestID: log.requestID, verdict: permit.verdict,
             account: account.isEmpty ? nil : account, operationID: permit.operationID,
             isProofPassed: route.isProofPassed, isExpectForwarded: isExpectForwarded,
+            traceParent: TraceParent.replacement(head, using: &worker.random),
             body: Exchange.framing(body, head))
         let bytes: [UInt8]
         do throws(HeadWriterError) {
@@ -386,6 +402,33 @@ final class Exchange {
         refuse(.message(status: 408))
     }
 
+    // MARK: Waiting for the store
+
+    /// Bounds the wait for the store, until ``storeAnswered()``.
+    func awaitStore() {
+        let deadline = Deadline()
+        deadline.onPassed = { [weak self] in self?.storeTimedOut() }
+        storeDeadline = deadline
+        worker.loop.set(deadline, after: worker.context.storeWaitMax)
+    }
+
+    /// Ends the wait.
+    func storeAnswered() {
+        guard let deadline = storeDeadline else { return }
+        worker.loop.remove(deadline)
+        storeDeadline = nil
+    }
+
+    /// The outcome may still come, and a proof be spent by it; nobody waits for it any more.
+    private func storeTimedOut() {
+        storeDeadline = nil
+        let bound = worker.context.storeWaitMax
+        worker.context.errorLog.write(
+            .error,
+            "store: no outcome within \(bound); the request is not served, its proof may be spent")
+        fail(Refusal(.storeUnavailable, at: .checks))
+    }
+
     // MARK: What the stream reports
 
     /// The client can take more of the answer.
@@ -407,6 +450,7 @@ final class Exchange {
     private func end() {
         guard !isOver else { return }
         isOver = true
+        storeAnswered()
         log.bytesOut = stream.bytesSent
         log.server = upstream?.server
         upstream?.cancel()

@@ -33,6 +33,9 @@ package final class Spool: Sendable {
     /// What is used now.
     package var usage: Usage { used.withLock { $0 } }
 
+    /// The limits as the configuration says them.
+    var limits: String { "\(bytesMax) bytes, files=\(filesMax)" }
+
     fileprivate func takeFile() -> Bool {
         used.withLock { used in
             guard used.files < filesMax else { return false }

@@ -84,7 +84,8 @@ package final class Gate: Sendable {
             upstreams: addresses, store: services.store, spool: services.spool,
             verification: VerificationPool(
                 width: max(1, SystemFacts.cores / 2), waitingMax: Gate.attestationsWaitingMax),
-            accessLog: services.accessLog, errorLog: services.errorLog, clock: clock)
+            accessLog: services.accessLog, errorLog: services.errorLog, clock: clock,
+            storeWaitMax: services.storeWaitMax)
     }
 
     /// Attestations in line for the pool, a few milliseconds each; beyond it: `retry_later`.

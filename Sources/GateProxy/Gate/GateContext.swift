@@ -16,13 +16,15 @@ package final class GateContext: Sendable {
     let accessLog: LineWriter?
     package let errorLog: ErrorLog
     let clock: any Clock
+    /// How long a request waits for the store.
+    let storeWaitMax: Duration
     let isDraining = Flag()
 
     package init(
         configuration: Configuration, hosts: [HostRuntime], listeners: [ListenerRuntime],
         upstreams: [UpstreamAddresses], store: Store, spool: Spool,
         verification: VerificationPool, accessLog: LineWriter?, errorLog: ErrorLog,
-        clock: any Clock
+        clock: any Clock, storeWaitMax: Duration
     ) {
         self.configuration = configuration
         self.hosts = hosts
@@ -38,6 +40,7 @@ package final class GateContext: Sendable {
         self.accessLog = accessLog
         self.errorLog = errorLog
         self.clock = clock
+        self.storeWaitMax = storeWaitMax
     }
 
     /// Whether traffic may be sent here: the store takes writes and nothing is stopping.

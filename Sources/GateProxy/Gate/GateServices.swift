@@ -11,17 +11,23 @@ package struct GateServices: Sendable {
     package let accessLog: LineWriter?
     package let errorLog: ErrorLog
     private let errorWriter: LineWriter
+    let storeWaitMax: Duration
+
+    /// A disk that has not synced by then is stuck, and a client is better off trying elsewhere.
+    package static let storeWaitMax = Duration.seconds(10)
 
     /// Services that are open already.
+    /// - Parameter storeWaitMax: How long a request waits for the store.
     package init(
         store: Store, spool: Spool, accessLog: LineWriter?, errorLog: ErrorLog,
-        errorWriter: LineWriter
+        errorWriter: LineWriter, storeWaitMax: Duration = GateServices.storeWaitMax
     ) {
         self.store = store
         self.spool = spool
         self.accessLog = accessLog
         self.errorLog = errorLog
         self.errorWriter = errorWriter
+        self.storeWaitMax = storeWaitMax
     }
 
     /// Opens them as `configuration` says.
@@ -35,7 +41,7 @@ package struct GateServices: Sendable {
         let errorLog = ErrorLog(
             level: configuration.log.errorLevel, writer: errorWriter,
             hasPriorities: hasPriorities, clock: clock)
-        let accessLog = try openAccessLog(configuration.log.access)
+        let accessLog = try openAccessLog(configuration.log.access, errorLog)
         do throws(SystemError) {
             try FileSystem.createDirectory(configuration.spool.directory)
         } catch {
@@ -65,14 +71,17 @@ package struct GateServices: Sendable {
     }
 
     private static func openAccessLog(
-        _ destination: LogSettings.Destination
+        _ destination: LogSettings.Destination, _ errorLog: ErrorLog
     ) throws(StartError) -> LineWriter? {
+        let onFailure: @Sendable (SystemError) -> Void = { error in
+            errorLog.write(.error, "access log: \(error); lines are dropped and counted")
+        }
         switch destination {
         case .off: return nil
-        case .stdout: return .standardOutput()
+        case .stdout: return .standardOutput(onFailure: onFailure)
         case .file(let path):
             do throws(SystemError) {
-                return try .file(path)
+                return try .file(path, onFailure: onFailure)
             } catch {
                 throw StartError("access log \(path): \(error)")
             }

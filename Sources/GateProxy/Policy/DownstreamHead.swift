@@ -16,15 +16,20 @@ package enum DownstreamHead {
     /// The bytes for `head`, whose hop-by-hop fields have been marked: its fields in order and as
     /// spelled, but for its framing and for the two fields that are the gate's to give
     /// (`protocol.md` §6); then the gate's. `date` is the value of `Date` where the upstream sent
-    /// none (RFC 9110 §6.6.1); `nextChallenge` is a challenge by value. Throws never for a head
-    /// that was parsed.
+    /// none (RFC 9110 §6.6.1); `nextChallenge` is a challenge by value. With `announcesTrailers`
+    /// the `Trailer` of a chunked answer passes. Throws never for a head that was parsed.
     package static func bytes(
         _ head: ResponseHead, date: @autoclosure () -> [UInt8], requestID: [UInt8],
-        nextChallenge: [UInt8]?, body: DownstreamBody, connection: ConnectionNote
+        nextChallenge: [UInt8]?, body: DownstreamBody, connection: ConnectionNote,
+        announcesTrailers: Bool = false
     ) throws(HeadWriterError) -> [UInt8] {
         var writer = HeadWriter(bytesExpected: head.bytes.count + 256)
         writer.startResponse(status: head.status, head.bytes, reason: head.reason)
-        for line in head.fields where isPassed(line, head.bytes) { writer.field(head.bytes, line) }
+        let passesTrailer = announcesTrailers && body == .chunked
+        for line in head.fields
+        where isPassed(line, head.bytes) || passesTrailer && line.kind == .trailer {
+            writer.field(head.bytes, line)
+        }
         if head.firstValue(of: dateName) == nil { writer.field("Date", date()) }
         GateFields.append(&writer, requestID: requestID, nextChallenge: nextChallenge)
         body.append(to: &writer)

@@ -20,6 +20,8 @@ enum FieldUse: UInt8, Sendable {
     /// Means nothing to the gate.
     case other
     case requestID
+    /// `traceparent` and `tracestate`, which a fresh `traceparent` replaces.
+    case trace
     case unsupported
 
     /// Whether it is one of the seven fields of `protocol.md` §3.
@@ -28,7 +30,7 @@ enum FieldUse: UInt8, Sendable {
         case .assertion, .attestation, .challenge, .clientData, .deviceToken, .keyID, .unsupported:
             return true
         case .account, .dropped, .droppedUntrusted, .forwardedFor, .forwardedHost, .forwardedProto,
-            .idempotencyKey, .other, .requestID:
+            .idempotencyKey, .other, .requestID, .trace:
             return false
         }
     }

@@ -51,6 +51,7 @@ package struct HostFields: Sendable {
         ("Forwarded", .droppedUntrusted), ("HTTP2-Settings", .dropped),
         ("Idempotency-Key", .idempotencyKey), ("Keep-Alive", .dropped), ("Proxy", .dropped),
         ("Proxy-Authorization", .dropped), ("Proxy-Connection", .dropped),
+        ("traceparent", .trace), ("tracestate", .trace),
         ("X-Forwarded-For", .forwardedFor), ("X-Forwarded-Host", .forwardedHost),
         ("X-Forwarded-Proto", .forwardedProto), ("X-Real-IP", .droppedUntrusted),
         ("X-Request-Id", .requestID), ("X-Rewrite-URL", .dropped),

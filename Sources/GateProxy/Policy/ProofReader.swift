@@ -173,7 +173,7 @@ private struct ProofValues {
         case .keyID: return ProofValues.set(&keyID, value)
         case .unsupported: return ProofValues.set(&unsupported, value)
         case .account, .dropped, .droppedUntrusted, .forwardedFor, .forwardedHost,
-            .forwardedProto, .idempotencyKey, .other, .requestID:
+            .forwardedProto, .idempotencyKey, .other, .requestID, .trace:
             return true
         }
     }

@@ -70,13 +70,15 @@ package struct UpstreamContext: Sendable {
     package var isProofPassed: Bool
     /// Whether `Expect` goes on: an off route that streams.
     package var isExpectForwarded: Bool
+    /// Sent in place of the client's `traceparent` and `tracestate`; nil where those pass.
+    package var traceParent: [UInt8]?
     package var body: UpstreamBody
 
     /// A context by its parts.
     package init(
         isPeerTrusted: Bool, peer: [UInt8], scheme: Scheme, requestID: [UInt8], verdict: Verdict,
         account: [UInt8]? = nil, operationID: [UInt8]? = nil, isProofPassed: Bool = false,
-        isExpectForwarded: Bool = false, body: UpstreamBody
+        isExpectForwarded: Bool = false, traceParent: [UInt8]? = nil, body: UpstreamBody
     ) {
         self.isPeerTrusted = isPeerTrusted
         self.peer = peer
@@ -87,6 +89,7 @@ package struct UpstreamContext: Sendable {
         self.operationID = operationID
         self.isProofPassed = isProofPassed
         self.isExpectForwarded = isExpectForwarded
+        self.traceParent = traceParent
         self.body = body
     }
 }
@@ -149,6 +152,7 @@ package enum UpstreamHead {
         case .assertion, .attestation, .challenge, .clientData, .deviceToken, .keyID, .unsupported:
             return context.isProofPassed
         case .idempotencyKey: return context.operationID == nil
+        case .trace: return context.traceParent == nil
         // The same for names that the gate sets.
         case .forwardedFor:
             if context.isPeerTrusted, match.isExact { forwarded.addresses.append(bytes, line) }
@@ -194,6 +198,7 @@ package enum UpstreamHead {
         }
         if let operationID = context.operationID { writer.field("Idempotency-Key", operationID) }
         writer.field("X-Request-Id", context.requestID)
+        if let traceParent = context.traceParent { writer.field("traceparent", traceParent) }
     }
 
     private static func appendForwarded(

@@ -50,8 +50,9 @@ protocol UpstreamChannelUser: AnyObject {
     func received(head: ResponseHead)
     /// Bytes of the answer's body, valid during the call.
     func received(body bytes: [UInt8], _ range: Range<Int>)
-    /// The answer is complete. The connection is the pool's again, or closed.
-    func receivedEnd()
+    /// The answer is complete, with its trailers if it had any. The connection is the pool's again,
+    /// or closed.
+    func receivedEnd(trailers: ResponseTrailers?)
     /// What was written has left for the kernel; more may be written.
     func drained()
     /// A batch of events has been delivered.

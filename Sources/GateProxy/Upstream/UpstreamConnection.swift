@@ -255,6 +255,7 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
     private func end(_ user: any UpstreamChannelUser) {
         let isReusable =
             isPersistent && isRequestWhole && output.isEmpty && input.isEmpty
+        let trailers = decoder?.trailers
         decoder = nil
         self.user = nil
         if isReusable {
@@ -265,7 +266,7 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
         } else {
             close()
         }
-        user.receivedEnd()
+        user.receivedEnd(trailers: trailers)
     }
 
     /// Whether the connection can go back to the pool.

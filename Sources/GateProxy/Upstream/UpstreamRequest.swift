@@ -11,8 +11,8 @@ protocol UpstreamRequestOwner: AnyObject {
     func upstream(head: ResponseHead)
     /// Bytes of the answer's body, valid during the call.
     func upstream(body bytes: [UInt8], _ range: Range<Int>)
-    /// The answer is complete.
-    func upstreamEnded()
+    /// The answer is complete, with its trailers if it had any.
+    func upstreamEnded(trailers: ResponseTrailers?)
     /// No whole answer will come.
     func upstream(failed failure: UpstreamFailure)
     /// More of a streamed body can be taken.
@@ -333,12 +333,12 @@ final class UpstreamRequest: UpstreamChannelUser {
         owner?.upstream(body: bytes, range)
     }
 
-    func receivedEnd() {
+    func receivedEnd(trailers: ResponseTrailers?) {
         guard phase != .ended else { return }
         finish()
         if let channel { pool.giveBack(channel) }
         channel = nil
-        owner?.upstreamEnded()
+        owner?.upstreamEnded(trailers: trailers)
     }
 
     func drained() {
