@@ -64,7 +64,7 @@ let package = Package(
             "GateProxy",
             [
                 "GateBytes", "GateLock", "GateCrypto", "AppAttest", "AppAttestWire", "GateStore",
-                "GateRuntime", "GateHTTP", "GateHTTP2", "GateConfig",
+                "GateRuntime", "GateHTTP", "GateHTTP2", "GateConfig", "GateTLS",
             ]),
         .executableTarget(
             name: "attestgate",

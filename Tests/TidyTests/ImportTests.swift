@@ -16,7 +16,7 @@ private let allowedImports: [String: Set<String>] = [
     "GateLock": ["CGateLinux", "Glibc"],
     "GateProxy": [
         "AppAttest", "AppAttestWire", "GateBytes", "GateConfig", "GateCrypto", "GateHTTP",
-        "GateHTTP2", "GateLock", "GateRuntime", "GateStore",
+        "GateHTTP2", "GateLock", "GateRuntime", "GateStore", "GateTLS",
     ],
     "GateRuntime": [
         "CGateLinux", "Dispatch", "GateBytes", "GateLock", "Glibc", "Synchronization",

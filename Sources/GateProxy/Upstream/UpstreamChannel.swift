@@ -72,6 +72,8 @@ enum UpstreamFailure: Error, Equatable {
     case connect(SystemError)
     case connectTimeout
     case firstByteTimeout
+    /// No TLS with the server: one clause.
+    case handshake(String)
     case idleTimeout
     case malformed(MessageError)
     /// No address of the upstream is known.
@@ -83,7 +85,7 @@ enum UpstreamFailure: Error, Equatable {
     var isTimeout: Bool {
         switch self {
         case .connectTimeout, .firstByteTimeout, .idleTimeout: return true
-        case .closed, .connect, .malformed, .noAddress, .spool: return false
+        case .closed, .connect, .handshake, .malformed, .noAddress, .spool: return false
         }
     }
 }

@@ -21,7 +21,9 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
     /// Called when an idle connection closes or says something unasked.
     var onIdleEnd: (() -> Void)?
 
-    private let socket: Socket
+    private var dial: UpstreamDial?
+    /// What carries the connection once it stands.
+    private var transport: (any Transport)?
     private let loop: EventLoop
     private let memory: SpareMemory
     private var phase = Phase.connecting
@@ -48,17 +50,16 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
     private static let pieceCost = 64
 
     init(
-        to server: SocketAddress, memory: SpareMemory, on loop: EventLoop,
-        user: any UpstreamChannelUser
+        to server: SocketAddress, security: UpstreamSecurity?, memory: SpareMemory,
+        on loop: EventLoop, user: any UpstreamChannelUser
     ) throws(SystemError) {
         self.server = server
         self.loop = loop
         self.memory = memory
         self.user = user
         idleSince = loop.now
-        socket = try Socket.connect(to: server, on: loop)
-        try socket.register(self)
         deadline.onPassed = { [weak self] in self?.user?.deadlinePassed() }
+        dial = try UpstreamDial(to: server, security: security, on: loop, owner: self)
     }
 
     func setDeadline(after duration: Duration) {
@@ -70,7 +71,7 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
     var isCongested: Bool { output.count >= UpstreamConnection.outputHighWater }
 
     /// Whether an idle connection is still quiet.
-    var isQuiet: Bool { phase == .idle && socket.isQuiet }
+    var isQuiet: Bool { phase == .idle && transport?.isQuiet == true }
 
     /// Takes an idle connection out of the pool for `user`.
     func reuse(for user: any UpstreamChannelUser) {
@@ -107,10 +108,10 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
 
     @discardableResult
     func flush() -> Bool {
-        guard phase == .inUse else { return output.isEmpty }
+        guard phase == .inUse, let transport else { return output.isEmpty }
         while !output.isEmpty {
             do throws(SystemError) {
-                guard case .bytes(let count) = try socket.write(output.storage, output.readable)
+                guard case .bytes(let count) = try transport.write(output.storage, output.readable)
                 else { return false }
                 output.consume(count)
             } catch {
@@ -133,22 +134,17 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
         user = nil
         onIdleEnd = nil
         loop.remove(deadline)
-        socket.close()
+        dial?.close()
+        dial = nil
+        transport?.close()
     }
 
     func ready(_ readiness: Readiness) {
         if readiness.contains(.ended) { isPeerEnded = true }
-        // One event may say that the connection stands and that its server has spoken.
         if readiness.contains(.readable) { isReadable = true }
         switch phase {
-        case .closed:
+        case .closed, .connecting:
             return
-        case .connecting:
-            guard readiness.contains(.writable) else { return }
-            if let error = socket.takeError() { return fail(.connect(error)) }
-            phase = .inUse
-            user?.connected()
-            pump()
         case .idle:
             // Neither a close nor a byte has a place here; the pool drops the connection.
             guard readiness.contains(.readable) else { return }
@@ -208,10 +204,11 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
 
     /// - Returns: Whether decoding can go on.
     private func readMore() throws(MessageError) -> Bool {
+        guard let transport else { return false }
         let transfer: Transfer
         do throws(SystemError) {
             memory.lend(to: &input)
-            transfer = try socket.read(into: &input)
+            transfer = try transport.read(into: &input)
         } catch {
             fail(.closed(afterBytes: hasReceived))
             return false
@@ -220,7 +217,7 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
         case .bytes:
             hasReceived = true
             // An end of stream that was reported already brings no event of its own.
-            if socket.isExhausted, !isPeerEnded { isReadable = false }
+            if transport.isExhausted, !isPeerEnded { isReadable = false }
             return true
         case .wouldBlock:
             isReadable = false
@@ -276,5 +273,28 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
         let user = user
         close()
         user?.failed(failure)
+    }
+}
+
+extension UpstreamConnection: UpstreamDialOwner {
+    func dialled(_ transport: any Transport, isPeerEnded: Bool) {
+        dial = nil
+        self.transport = transport
+        phase = .inUse
+        do throws(SystemError) {
+            try transport.register(self)
+        } catch {
+            return fail(.connect(error))
+        }
+        // What was ready for the dial is not reported again.
+        self.isPeerEnded = isPeerEnded
+        isReadable = true
+        user?.connected()
+        pump()
+    }
+
+    func dialFailed(_ failure: UpstreamFailure) {
+        dial = nil
+        fail(failure)
     }
 }

@@ -69,7 +69,8 @@ final class UpstreamPool {
     func connect(
         _ server: SocketAddress, for user: any UpstreamChannelUser
     ) throws(SystemError) -> UpstreamConnection {
-        try UpstreamConnection(to: server, memory: memory, on: loop, user: user)
+        try UpstreamConnection(
+            to: server, security: nil, memory: memory, on: loop, user: user)
     }
 
     /// Takes back a connection whose exchange ended cleanly; keeps it or closes it.

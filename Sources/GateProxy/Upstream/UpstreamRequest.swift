@@ -355,7 +355,7 @@ final class UpstreamRequest: UpstreamChannelUser {
         let wasReused = channel?.isReused ?? false
         channel = nil
         switch failure {
-        case .connect:
+        case .connect, .handshake:
             connectFailed(failure)
         case .closed(afterBytes: false)
         where wasReused && phase == .waitingForHead && isRepeatable && message.isIdempotent
