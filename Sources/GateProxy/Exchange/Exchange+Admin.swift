@@ -1,10 +1,13 @@
+internal import GateBytes
 internal import GateHTTP
 internal import GateLock
+internal import GateRuntime
 
 extension Exchange {
     /// Answers on the admin listener: `/healthz` says that the process lives, `/readyz` that it may
     /// be sent traffic.
     func answerAdmin(_ head: RequestHead) {
+        guard isAdminHost(head) else { return refuse(Refusal(.hostUnknown, at: .checks)) }
         guard head.knownMethod == .get || head.knownMethod == .head else {
             return refuse(Refusal(.methodNotAllowed, at: .checks), allow: ["GET", "HEAD"])
         }
@@ -21,6 +24,15 @@ extension Exchange {
         default:
             refuse(Refusal(.noRoute, at: .checks))
         }
+    }
+
+    /// Whether the listener was asked for by address. A web page that has its own name resolve to
+    /// this machine makes a browser say that name (threat T28).
+    private func isAdminHost(_ head: RequestHead) -> Bool {
+        guard client.peer.ipAddress != nil else { return true }
+        let name = head.hostName
+        let address = name.hasPrefix("[") ? String(name.dropFirst().dropLast()) : name
+        return name == "localhost" || IPAddress(address) != nil
     }
 
     private func answerPlain(_ status: Int, _ text: String) {
