@@ -46,7 +46,8 @@ class Recorder:
     """An HTTP/1.1 service that records every byte.
 
     `respond(request)` gives the bytes of the answer; None closes the connection instead. After an
-    answer the connection stays open unless `closes` is set.
+    answer the connection stays open unless `closes` is set. With `keeps_tapes`, `tapes` has what
+    each connection brought, by its number.
     """
 
     def __init__(self, port=0, respond=None, address=None):
@@ -56,6 +57,7 @@ class Recorder:
         self.requests, self.raw, self.connections, self.faults = [], b"", 0, []
         self.open = set()
         self.keeps_raw = True
+        self.keeps_tapes, self.tapes = False, {}
         self.served = 0
         if address:
             self.listener = socket.socket(socket.AF_UNIX)
@@ -117,7 +119,7 @@ class Recorder:
             threading.Thread(target=self._serve, args=(connection, number), daemon=True).start()
 
     def _serve(self, connection, number):
-        reader = Reader(connection, self._note)
+        reader = Reader(connection, lambda data: self._note(data, number))
         if connection.family == socket.AF_INET:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
@@ -146,7 +148,10 @@ class Recorder:
                 self.changed.notify_all()
             connection.close()
 
-    def _note(self, data):
+    def _note(self, data, number):
+        if self.keeps_tapes:
+            with self.changed:
+                self.tapes.setdefault(number, bytearray()).extend(data)
         if self.keeps_raw:
             with self.changed:
                 self.raw += data
