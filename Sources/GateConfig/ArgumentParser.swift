@@ -76,7 +76,15 @@ struct ArgumentParser {
             form.positionals.first?.choices.contains { $0.kind != nil } ?? false
         }
         if let form = named ?? valued { return form }
-        if !first.isFaulty { failUnknown(&faults, first, directive.forms.flatMap(\.firstChoices)) }
+        guard !first.isFaulty else { return nil }
+        if directive.forms.contains(where: { $0.positionals.isEmpty }) {
+            // What it takes besides are keys, which the choices of a word do not show.
+            fail(
+                &faults, first.place, "unknown \(directive.name) \(first.text.quoted)",
+                "write \(directive.usage)")
+        } else {
+            failUnknown(&faults, first, directive.forms.flatMap(\.firstChoices))
+        }
         return nil
     }
 
@@ -255,6 +263,11 @@ extension Form {
 }
 
 extension Form.Positional {
+    /// A word that may stand there.
+    var example: String {
+        choices.first?.keyword ?? (choices.first?.kind == .count ? "1" : "/")
+    }
+
     /// Whether `word` is one of its keywords, or a value of its kind.
     func accepts(_ word: String) -> Bool {
         choices.contains { choice in

@@ -1,10 +1,10 @@
 internal import GateBytes
 
-// Listeners, apps and upstreams.
+// Listeners and apps.
 extension Builder {
     /// Reports a second block of one name; answers the name where it is the first. What stands in a
     /// block is checked whatever its name.
-    private mutating func define(
+    mutating func define(
         _ line: ParsedLine, in places: WritableKeyPath<BlockPlaces, [String: Place]>
     ) -> String? {
         guard let name = line.words.first else { return nil }
@@ -118,97 +118,6 @@ extension Builder {
             faults.error(place, "\(argument.text) is no certificate", "write PEM or DER into it")
         }
         return nil
-    }
-
-    mutating func buildUpstream(_ line: ParsedLine) -> Upstream? {
-        guard let body = line.body else { return nil }
-        let name = define(line, in: \.upstreams)
-        requireGiven(line, body)
-        func setting(_ name: String) -> Setting { resolver.setting(name, .upstream, in: [body]) }
-        let keepalive = setting("keepalive")
-        checkIdle(keepalive)
-        let upstream = Upstream(
-            name: name ?? "", servers: buildServers(body), keepaliveConnections: keepalive.count(),
-            keepaliveIdle: keepalive.duration("idle"),
-            keepaliveRequests: keepalive.count("requests"),
-            resolveEvery: setting("resolve").duration("every"), retries: setting("retry").count(),
-            timeouts: Upstream.Timeouts(
-                connect: setting("timeouts").duration("connect"),
-                firstByte: setting("timeouts").duration("first_byte"),
-                idle: setting("timeouts").duration("idle")),
-            setFields: body.all("set_field").compactMap { buildField($0, body) })
-        return name == nil ? nil : upstream
-    }
-
-    private mutating func checkIdle(_ keepalive: Setting) {
-        guard let place = keepalive.place, let idle = keepalive.argument("idle"), idle.place != nil,
-            keepalive.duration("idle") > .seconds(Defaults.serviceIdleSeconds),
-            keepalive.count() > 0
-        else { return }
-        faults.warning(
-            place,
-            "idle=\(idle.text) is longer than the \(Defaults.serviceIdleSeconds) s some "
-                + "upstreams keep connections; expect 502 on reuse")
-    }
-
-    private mutating func buildServers(_ body: ParsedBlock) -> [Upstream.Server] {
-        var servers: [Upstream.Server] = []
-        for argument in body.all("server").compactMap(\.arguments.first) {
-            guard case .server(let endpoint) = argument.value, let place = argument.place else {
-                continue
-            }
-            if servers.contains(where: { $0.endpoint == endpoint }) {
-                faults.error(place, "server \(argument.text.quoted) is named twice", "delete one")
-            }
-            if case .host(let host, _) = endpoint, IPAddress(host) == nil {
-                do throws(SourceError) {
-                    try source.resolve(host)
-                } catch {
-                    // No fault: a gate must start before the machine's resolver does, and asks
-                    // again.
-                    faults.warning(
-                        place, "\(host.quoted) does not resolve: \(error.reason)",
-                        "correct the name, or let it be: the gate asks again while it runs")
-                }
-            }
-            servers.append(Upstream.Server(endpoint: endpoint, text: argument.text))
-        }
-        return servers
-    }
-
-    private mutating func buildField(_ line: ParsedLine, _ body: ParsedBlock) -> Upstream.SetField?
-    {
-        guard line.arguments.count == 2, let place = line.arguments[1].place,
-            let namePlace = line.arguments[0].place,
-            case .reference(let reference) = line.arguments[1].value
-        else { return nil }
-        let name = line.arguments[0].text
-        if let reason = FieldNames.reasonNotToSet(name) {
-            faults.error(
-                namePlace, "field \(name.quoted) cannot be set: \(reason)", "choose another")
-        }
-        let earlier = body.all("set_field").first {
-            $0.words.first.map { FieldNames.fold($0) == FieldNames.fold(name) } ?? false
-        }
-        if let earlier, earlier.place != line.place {
-            faults.fault(
-                .error, line.place, "", and: earlier.place, "",
-                "field \(name.quoted) is already set at \(faults.text(earlier.place))", "delete one"
-            )
-        }
-        guard var value = contents(of: reference, "value", at: place) else { return nil }
-        while value.last == UInt8(ascii: "\n") || value.last == UInt8(ascii: "\r") {
-            value.removeLast()
-        }
-        let isText = value.allSatisfy { (0x20...0x7e).contains($0) }
-        if value.isEmpty || value.first == 0x20 || value.last == 0x20 || !isText
-            || value.count > Limits.secretBytesMax
-        {
-            faults.error(
-                place, "\(reference.text) is no field value",
-                "it must be 1 to \(Limits.secretBytesMax) bytes of visible ASCII on one line")
-        }
-        return Upstream.SetField(name: name, value: value)
     }
 }
 

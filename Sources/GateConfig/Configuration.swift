@@ -176,6 +176,79 @@ package struct Upstream: Sendable, Equatable {
         package var endpoint: Endpoint
         /// As written, for logs.
         package var text: String
+        /// Its share of the requests, against the other servers' weights.
+        package var weight = 1
+        /// Whether it is used only while no other server is usable.
+        package var isBackup = false
+    }
+
+    /// Which server takes a request.
+    package enum Balance: String, Sendable, Equatable {
+        case hashKeyID = "hash"
+        case leastConnections = "least_connections"
+        case roundRobin = "round_robin"
+    }
+
+    /// Active health checks.
+    package struct Health: Sendable, Equatable {
+        /// The path asked for, decoded.
+        package var path: String
+        /// The one status that passes.
+        package var status: Int
+        /// Between the begins of two checks of a server.
+        package var every: Duration
+        /// For a whole check.
+        package var timeout: Duration
+        /// Passed checks in a row that bring a server up.
+        package var rise: Int
+        /// Failed checks in a row that take a server down.
+        package var fall: Int
+
+        /// Checks by their parts.
+        package init(
+            path: String, status: Int, every: Duration, timeout: Duration, rise: Int, fall: Int
+        ) {
+            self.path = path
+            self.status = status
+            self.every = every
+            self.timeout = timeout
+            self.rise = rise
+            self.fall = fall
+        }
+    }
+
+    /// Passive ejection.
+    package struct Ejection: Sendable, Equatable {
+        /// Failures that eject a server,
+        package var failures: Int
+        /// when they fall into this time.
+        package var within: Duration
+        /// How long it is left out.
+        package var duration: Duration
+
+        /// An ejection by its parts.
+        package init(failures: Int, within: Duration, duration: Duration) {
+            self.failures = failures
+            self.within = within
+            self.duration = duration
+        }
+    }
+
+    /// Requests at one time, over all servers and loops.
+    package struct ActiveLimit: Sendable, Equatable {
+        /// The most requests at one time.
+        package var requests: Int
+        /// The most requests that wait.
+        package var waiting: Int
+        /// How long one waits.
+        package var wait: Duration
+
+        /// A limit by its parts.
+        package init(requests: Int, waiting: Int, wait: Duration) {
+            self.requests = requests
+            self.waiting = waiting
+            self.wait = wait
+        }
     }
 
     /// Deadlines towards the service.
@@ -214,6 +287,17 @@ package struct Upstream: Sendable, Equatable {
     package var timeouts: Timeouts
     /// Fields the gate adds to every request.
     package var setFields: [SetField]
+    /// Which server takes a request.
+    package var balance: Balance
+    /// Active health checks; nil for none.
+    package var health: Health?
+    /// Passive ejection; nil for none.
+    package var ejection: Ejection?
+    /// Requests at one time; nil for no limit.
+    package var activeLimit: ActiveLimit?
+    /// Whether the body of a route that is not enforced is held until its length is known, and
+    /// bounded; otherwise it streams.
+    package var isLengthRequired: Bool
 }
 
 /// One `host` block.

@@ -74,8 +74,14 @@ enum Defaults {
     /// Shorter than the 5 s that some services keep an idle connection.
     static let keepalive = "64 idle=4s requests=10000"
     static let health = "off"
+    /// A dead server is found within 15 s, one that answers late once is not.
+    static let healthKeys = "expect=200 every=5s timeout=1s rise=2 fall=3"
     static let eject = "off"
+    /// More than a server restarting drops at once from one client, less than users would bear.
+    static let ejectKeys = "after=5 within=10s for=30s"
     static let maxActive = "off"
+    /// A short burst waits less than a client's patience.
+    static let maxActiveKeys = "queue=100 wait=2s"
     /// One connection that closed under us is no failure yet.
     static let retry = "1"
     /// A connect takes milliseconds on a data centre's network; an answer may take its time.

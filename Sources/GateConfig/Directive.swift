@@ -37,6 +37,8 @@ struct Directive: Sendable {
     let keys: [String]
     /// The arguments where it is not given; empty for none.
     var defaults: [String] = []
+    /// The `key=` arguments that hold where it is given, is not off and leaves them out.
+    var completion = ""
     /// One clause for the reference.
     let meaning: String
     /// What stands inside, where it is a block.
@@ -67,6 +69,13 @@ struct Directive: Sendable {
     func defaulting(_ texts: String...) -> Directive {
         var copy = self
         copy.defaults = texts
+        return copy
+    }
+
+    /// The directive, off by default, with the keys that hold where it is on.
+    func completing(_ text: String) -> Directive {
+        var copy = self
+        copy.completion = text
         return copy
     }
 

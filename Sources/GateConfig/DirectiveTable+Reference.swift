@@ -14,6 +14,7 @@ extension DirectiveTable {
                 if row.isLater { text += "    (not available in this version)" }
                 text += "\n      \(row.meaning)\n"
                 for value in row.defaults { text += "      default: \(value)\n" }
+                if !row.completion.isEmpty { text += "      where on: \(row.completion)\n" }
                 return text
             }
             return "\(level.rawValue)\n\(rows.joined())"

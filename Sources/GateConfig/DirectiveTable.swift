@@ -151,11 +151,13 @@ enum DirectiveTable {
     ]
 
     private static let upstream = [
-        Directive("server", .upstream, "SERVER [~weight=COUNT] [~backup]", "where it answers")
-            .required.repeating(),
         Directive(
-            "balance", .upstream, "round_robin | ~least_connections | ~hash key_id",
-            "which server takes a request"
+            "server", .upstream, "SERVER [weight=COUNT] [backup]",
+            "where it answers; backup: only while no other is usable"
+        ).required.repeating().within(["weight": Limits.weight]),
+        Directive(
+            "balance", .upstream, "round_robin | least_connections | hash key_id",
+            "which server takes a request; without a verified key, hash is round robin"
         ).defaulting(Defaults.balance),
         Directive("protocol", .upstream, "h1|~h2c|~h2", "what the service speaks")
             .defaulting(Defaults.upstreamProtocol),
@@ -168,17 +170,25 @@ enum DirectiveTable {
         ).defaulting(Defaults.keepalive).within(["": Limits.keepalive]),
         Directive(
             "health", .upstream,
-            "off | ~GET PATH expect=COUNT every=DURATION timeout=DURATION rise=COUNT fall=COUNT",
-            "active health checks"
-        ).defaulting(Defaults.health),
+            "off | GET PATH expect=COUNT every=DURATION timeout=DURATION rise=COUNT fall=COUNT",
+            "active health checks; a server that is down gets no request, not even the last one"
+        ).defaulting(Defaults.health).completing(Defaults.healthKeys).within([
+            "expect": Limits.healthStatus, "rise": Limits.healthStreak,
+            "fall": Limits.healthStreak,
+        ]),
         Directive(
-            "eject", .upstream, "off | ~after=COUNT ~within=DURATION ~for=DURATION",
-            "servers left out after failures"
-        ).defaulting(Defaults.eject),
+            "eject", .upstream, "off | after=COUNT within=DURATION for=DURATION",
+            """
+            servers left out after failures: connections that fail or break, time-outs, malformed \
+            answers; no status is one, and the last server is never left out
+            """
+        ).defaulting(Defaults.eject).completing(Defaults.ejectKeys)
+            .within(["after": Limits.ejectFailures]),
         Directive(
-            "max_active", .upstream, "off | ~COUNT queue=COUNT wait=DURATION",
-            "requests at one time, and the queue"
-        ).defaulting(Defaults.maxActive),
+            "max_active", .upstream, "off | COUNT queue=COUNT wait=DURATION",
+            "requests at one time and in the queue, over all servers; over it 503"
+        ).defaulting(Defaults.maxActive).completing(Defaults.maxActiveKeys)
+            .within(["": Limits.active, "queue": Limits.queue]),
         Directive("retry", .upstream, "COUNT", "attempts after the first")
             .defaulting(Defaults.retry).within(["": Limits.retries]),
         Directive(
@@ -187,8 +197,10 @@ enum DirectiveTable {
         ).defaulting(Defaults.upstreamTimeouts),
         Directive("set_field", .upstream, "FIELD SECRET", "a field added to every request")
             .repeating(),
-        Directive("request", .upstream, "~length|stream", "how off routes send a body")
-            .defaulting(Defaults.request),
+        Directive(
+            "request", .upstream, "length|stream",
+            "how off routes send a body: held for its length where it has none, or chunked"
+        ).defaulting(Defaults.request),
     ]
 
     private static let upstreamTLS = [
@@ -287,7 +299,9 @@ enum DirectiveTable {
             .defaulting(Defaults.inlineEnroll),
         Directive(
             "body", .route, "max=SIZE memory=SIZE",
-            "largest body of an enforced route; what is held in memory"
+            """
+            largest body of an enforced route, with request length of any; what is held in memory
+            """
         ).defaulting(Defaults.body).within(["max": Limits.bodyBytes, "memory": Limits.bodyMemory]),
         Directive(
             "fallback", .route,

@@ -17,6 +17,18 @@ enum Limits {
     static let shards = 1...4096
     /// Attempts after the first.
     static let retries = 0...10
+    /// The weight of a server.
+    static let weight = 1...1000
+    /// The status a health check expects; 1xx is no answer.
+    static let healthStatus = 200...599
+    /// Checks in a row that turn a server.
+    static let healthStreak = 1...100
+    /// Failures that eject a server: their times are kept, for each server.
+    static let ejectFailures = 1...1000
+    /// Requests at one time.
+    static let active = 1...1_000_000
+    /// Requests that wait for a place; each is a client's connection kept open.
+    static let queue = 0...100_000
     /// Idle connections kept; 0 keeps none.
     static let keepalive = 0...1_000_000
     /// Statuses of `deny`.

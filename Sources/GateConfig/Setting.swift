@@ -57,6 +57,8 @@ struct Setting {
 struct Resolver {
     /// The default arguments of a directive, one list for each line of its default.
     private var defaults: [Level: [String: [[ParsedArgument]]]] = [:]
+    /// What completes a directive that is on, likewise.
+    private var completions: [Level: [String: [ParsedArgument]]] = [:]
 
     /// A resolver that looks up variables of defaults with `environment`.
     init(environment: @escaping (String) -> String?) {
@@ -65,6 +67,13 @@ struct Resolver {
                 text in
                 Self.parse(text, of: directive, environment)
             }
+            guard !directive.completion.isEmpty else { continue }
+            // The words in front only choose the form; the keys are what counts.
+            let form = directive.forms.first { !$0.keys.isEmpty }
+            let words = form?.positionals.map(\.example) ?? []
+            let text = (words + [directive.completion]).joined(separator: " ")
+            completions[directive.level, default: [:]][directive.name] =
+                Self.parse(text, of: directive, environment).filter { $0.key != nil }
         }
     }
 
@@ -85,7 +94,8 @@ struct Resolver {
         var setting = Setting(directive: directive)
         setting.place = lines.first?.place
         setting.isFaulty = lines.first?.isFaulty ?? false
-        let given = lines.map(\.arguments) + [defaultArguments(of: directive, first: first)]
+        let rest = completion(of: directive, lines) ?? defaultArguments(of: directive, first: first)
+        let given = lines.map(\.arguments) + [rest]
         let words = given.first { $0.contains { $0.key == nil } } ?? []
         setting.words = words.filter { $0.key == nil }
         for key in directive.keys {
@@ -93,6 +103,16 @@ struct Resolver {
             if let found { setting.keys.append(found) }
         }
         return setting
+    }
+
+    /// The keys that complete what `lines` give; nil where the directive is off.
+    private func completion(
+        of directive: Directive, _ lines: [ParsedLine]
+    ) -> [ParsedArgument]? {
+        guard let line = lines.first, !line.arguments.isEmpty, line.words.first != "off" else {
+            return nil
+        }
+        return completions[directive.level]?[directive.name]
     }
 
     /// The default of a directive, as if it had been written.

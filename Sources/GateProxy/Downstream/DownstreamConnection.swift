@@ -119,6 +119,9 @@ final class DownstreamConnection: EventHandler, ClientConnection {
             // Reset, not half-closed: nobody is there to answer.
             return hangUp()
         }
+        if readiness.contains(.ended), isRequestEnded, exchange?.isQueued == true {
+            return hangUp()
+        }
         pump()
     }
 

@@ -93,9 +93,14 @@ extension Exchange {
         sink = .held(
             HeldBody(
                 memoryBytesMax: route.bodyMemoryBytes,
-                bytesMax: route.mode == .monitor ? .max : route.bodyBytesMax,
+                bytesMax: isBodyBounded(route) ? route.bodyBytesMax : .max,
                 spool: worker.context.spool))
         askForBody()
+    }
+
+    /// Whether `body max` binds: a monitored body is bounded where its length must be sent.
+    private func isBodyBounded(_ route: Route) -> Bool {
+        route.mode == .enforce || pool?.upstream.isLengthRequired == true
     }
 
     /// Verifies the admission's signature.
@@ -178,8 +183,20 @@ extension Exchange {
         }
         switch commit {
         case .done(let outcome): proceed(outcome, held)
-        case .none: startCommit()
+        case .none: reserveSlot { exchange in exchange.startCommit() }
         case .pending: return
+        }
+    }
+
+    /// Takes a place within `max_active` before a commit that follows the complete body: where
+    /// there is none, the proof is not spent.
+    private func reserveSlot(then: @escaping (Exchange) -> Void) {
+        guard let slot = pool?.makeSlot() else { return then(self) }
+        self.slot = slot
+        slot.take { [weak self] isTaken in
+            guard let self, !self.isOver, !self.isAnswered else { return }
+            guard isTaken else { return self.noSlot() }
+            then(self)
         }
     }
 

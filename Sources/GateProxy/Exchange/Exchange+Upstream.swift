@@ -46,14 +46,22 @@ extension Exchange: UpstreamRequestOwner {
         guard !isOver else { return }
         log.upstreamEnded = worker.loop.now
         log.reason = .upstream
-        if let server = upstream?.server {
-            worker.context.errorLog.write(.warn, "upstream \(server): \(failure)")
-        }
+        let server = upstream?.server.map { "\($0): " } ?? ""
+        worker.context.errorLog.write(
+            .warn, "upstream \(upstreamName): \(server)\(failure)")
         upstream?.cancel()
         guard !isAnswered else { return stream.abort() }
-        refuse(
-            failure.isTimeout ? .upstreamTimeout : Refusal(.upstream, as: .upstreamUnavailable))
+        refuse(Refusal(failure))
     }
+
+    /// There is no place within `max_active` for a request that has not been sent.
+    func noSlot() {
+        worker.context.errorLog.write(
+            .warn, "upstream \(upstreamName): \(UpstreamFailure.noSlot)")
+        refuse(Refusal(UpstreamFailure.noSlot))
+    }
+
+    private var upstreamName: String { pool?.upstream.name ?? "" }
 
     func upstreamDrained() {
         guard !isOver else { return }
@@ -63,5 +71,18 @@ extension Exchange: UpstreamRequestOwner {
     func upstreamPaused() {
         guard !isOver else { return }
         stream.flush()
+    }
+}
+
+extension Refusal {
+    /// What the client is told of a request that has no whole answer.
+    fileprivate init(_ failure: UpstreamFailure) {
+        if failure == .noSlot {
+            self.init(.upstream, as: .retryLater)
+        } else if failure.isTimeout {
+            self = .upstreamTimeout
+        } else {
+            self.init(.upstream, as: .upstreamUnavailable)
+        }
     }
 }

@@ -60,6 +60,10 @@ final class Exchange {
     private var storeDeadline: Deadline?
 
     private(set) var upstream: UpstreamRequest?
+    /// Its place within `max_active`, taken before the commit.
+    var slot: UpstreamSlot?
+    /// The permit of a request whose body is held until its length is known.
+    private var lengthPermit: Permit?
     private(set) var isExpectForwarded = false
     /// Whether the gate has asked the client for the body.
     private var isContinueSent = false
@@ -205,11 +209,15 @@ final class Exchange {
     }
 
     private func hold(_ bytes: [UInt8], _ range: Range<Int>, in held: HeldBody) {
-        if route?.mode == .monitor, enrolment == nil, !held.fitsInMemory(range.count) {
-            // A monitored body is held in memory only; what does not fit streams on, unjudged.
+        if route?.mode == .monitor, enrolment == nil, !isLengthAwaited,
+            !held.fitsInMemory(range.count)
+        {
+            // A monitored body is held in memory only; what does not fit goes on unjudged.
             fail(Refusal(.unverifiable, at: .checks))
-            upstream?.sendBody(bytes, range)
-            return
+            guard isLengthAwaited else {
+                upstream?.sendBody(bytes, range)
+                return
+            }
         }
         do throws(HeldBodyError) {
             try held.append(bytes, range)
@@ -241,6 +249,7 @@ final class Exchange {
         case .held(let held):
             guard !isAnswered else { return }
             if enrolment != nil { return enrolmentBodyComplete(held) }
+            if let permit = lengthPermit.take() { return forward(permit, held: held) }
             bodyComplete(held)
         case .none:
             return
@@ -279,6 +288,12 @@ final class Exchange {
     /// Forwards with both bodies streaming: off routes and preflights.
     private func forwardStreaming(_ permit: consuming Permit) {
         guard let head else { return }
+        if isLengthWanted(head) { return holdForLength(permit, nil) }
+        if case .length(let count) = head.framing, let route, count > route.bodyBytesMax,
+            pool?.upstream.isLengthRequired == true
+        {
+            return refuse(Refusal(.tooLarge, at: .checks))
+        }
         sink = .upstream
         let body: UpstreamRequest.Body
         switch head.framing {
@@ -298,18 +313,43 @@ final class Exchange {
 
     /// Forwards a request of a monitored route: what is held first, then the rest as it comes.
     func forwardRest(_ permit: consuming Permit, after held: HeldBody?) {
+        guard let head else { return }
         if isBodyComplete, let held { return forward(permit, held: held) }
         guard let held, held.count > 0 else { return forwardStreaming(permit) }
+        if isLengthWanted(head) { return holdForLength(permit, held) }
         sink = .upstream
         forward(permit, .streamed(held: held))
     }
 
-    private func forward(_ permit: consuming Permit, _ body: UpstreamRequest.Body) {
-        guard let head, let host, let route, let routeIndex else { return }
-        log.verdict = permit.verdict
+    /// The pool of the route's upstream; nil before the match and where the route has none.
+    var pool: UpstreamPool? {
+        guard let host, let routeIndex else { return nil }
         let index = host.upstream(of: routeIndex)
-        guard index >= 0 else { return refuse(Refusal(.noRoute, at: .checks)) }
-        let pool = worker.pools[index]
+        return index >= 0 ? worker.pools[index] : nil
+    }
+
+    private func isLengthWanted(_ head: RequestHead) -> Bool {
+        head.framing == .chunked && pool?.upstream.isLengthRequired == true
+    }
+
+    private var isLengthAwaited: Bool { lengthPermit != nil }
+
+    /// Holds the rest of a body of unknown length until it is known: `request length`.
+    private func holdForLength(_ permit: consuming Permit, _ held: HeldBody?) {
+        guard let head, let route else { return }
+        sink = .held(
+            held
+                ?? HeldBody(
+                    memoryBytesMax: route.bodyMemoryBytes, bytesMax: route.bodyBytesMax,
+                    spool: worker.context.spool))
+        lengthPermit = consume permit
+        if head.expectsContinue, held == nil { stream.sendContinue() }
+    }
+
+    private func forward(_ permit: consuming Permit, _ body: UpstreamRequest.Body) {
+        guard let head, let host, let route else { return }
+        log.verdict = permit.verdict
+        guard let pool else { return refuse(Refusal(.noRoute, at: .checks)) }
         let context = UpstreamContext(
             isPeerTrusted: isPeerTrusted,
             peer: client.peer.ipAddress.map { Array("\($0)".utf8) } ?? [],
@@ -336,10 +376,11 @@ final class Exchange {
             timeouts: UpstreamRequest.Timeouts(
                 connect: route.connectTimeout ?? timeouts.connect,
                 firstByte: route.firstByteTimeout ?? timeouts.firstByte,
-                idle: route.idleTimeout ?? timeouts.idle))
+                idle: route.idleTimeout ?? timeouts.idle),
+            key: permit.verdict.keyID)
         log.upstreamStarted = worker.loop.now
         let request = UpstreamRequest.open(
-            message, permit: permit, pool: pool, owner: self)
+            message, permit: permit, pool: pool, slot: slot.take(), owner: self)
         upstream = request
         request.start()
     }
@@ -359,6 +400,7 @@ final class Exchange {
     /// Refuses with a problem, whatever the route's mode.
     func refuse(_ refusal: Refusal, allow: [String] = []) {
         guard !isAnswered, !isOver else { return }
+        leaveSlot()
         log.reason = refusal.reason
         log.code = refusal.code
         var nextChallenge: [UInt8]?
@@ -431,6 +473,10 @@ final class Exchange {
 
     // MARK: What the stream reports
 
+    /// Whether the request stands in line for a place within `max_active`: one whose client sends
+    /// no more is then taken for abandoned, so that nobody's place is kept for it.
+    var isQueued: Bool { slot?.isWaiting == true || upstream?.isQueued == true }
+
     /// The client can take more of the answer.
     func clientDrained() {
         upstream?.resume()
@@ -447,10 +493,17 @@ final class Exchange {
         end()
     }
 
+    /// Gives back a place that no request took over.
+    private func leaveSlot() {
+        slot?.giveBack()
+        slot = nil
+    }
+
     private func end() {
         guard !isOver else { return }
         isOver = true
         storeAnswered()
+        leaveSlot()
         log.bytesOut = stream.bytesSent
         log.server = upstream?.server
         upstream?.cancel()

@@ -75,13 +75,15 @@ package final class Gate: Sendable {
                 host, app: apps[host.app], table: RouteTable(host: host),
                 upstreams: upstreamIndices)
         }
-        let addresses = configuration.upstreams.map { upstream in
-            UpstreamAddresses(UpstreamRefresh.resolve(upstream, log: services.errorLog))
+        let upstreams = configuration.upstreams.map { upstream in
+            let servers = UpstreamServers(upstream)
+            UpstreamRefresh.resolve(servers, log: services.errorLog)
+            return servers
         }
         return GateContext(
             configuration: configuration, hosts: hosts,
             listeners: listeners + adminListener(configuration),
-            upstreams: addresses, store: services.store, spool: services.spool,
+            upstreams: upstreams, store: services.store, spool: services.spool,
             verification: VerificationPool(
                 width: max(1, SystemFacts.cores / 2), waitingMax: Gate.attestationsWaitingMax),
             accessLog: services.accessLog, errorLog: services.errorLog, clock: clock,
@@ -103,7 +105,10 @@ package final class Gate: Sendable {
     /// none is left.
     private static func keepHouse(_ context: GateContext, on worker: Worker) {
         worker.loop.run {
-            UpstreamRefresh.start(context, on: worker)
+            worker.startHealthChecks()
+            UpstreamRefresh.start(context, on: worker) { [weak worker] index in
+                worker?.healthChecks[index]?.refresh()
+            }
             worker.every(.seconds(60)) {
                 context.store.forgetExpired(now: UInt32(clamping: context.unixSeconds()))
             }

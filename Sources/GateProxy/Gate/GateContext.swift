@@ -8,7 +8,7 @@ package final class GateContext: Sendable {
     package let configuration: Configuration
     package let hosts: [HostRuntime]
     package let listeners: [ListenerRuntime]
-    let upstreams: [UpstreamAddresses]
+    let upstreams: [UpstreamServers]
     package let store: Store
     let challenges: Challenges
     package let spool: Spool
@@ -22,7 +22,7 @@ package final class GateContext: Sendable {
 
     package init(
         configuration: Configuration, hosts: [HostRuntime], listeners: [ListenerRuntime],
-        upstreams: [UpstreamAddresses], store: Store, spool: Spool,
+        upstreams: [UpstreamServers], store: Store, spool: Spool,
         verification: VerificationPool, accessLog: LineWriter?, errorLog: ErrorLog,
         clock: any Clock, storeWaitMax: Duration
     ) {

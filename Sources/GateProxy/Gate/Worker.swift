@@ -26,6 +26,8 @@ final class Worker {
     private var date: [UInt8] = []
     private var logLines: [UInt8] = []
     private var housekeeping: [Deadline] = []
+    /// The health checks of each upstream that has some; on one loop only.
+    private(set) var healthChecks: [HealthChecks?] = []
 
     /// Ready keys of one loop; about 3 KB each in OpenSSL.
     static let readyKeysMax = 4096
@@ -34,13 +36,12 @@ final class Worker {
         self.context = context
         self.loop = loop
         let memory = memory
-        pools = context.configuration.upstreams.enumerated().map { index, upstream in
+        pools = context.upstreams.map { servers in
             // An even share for each loop, rounded up, so that a small number is not zero
             // everywhere.
-            let idleMax = (upstream.keepaliveConnections + loops - 1) / loops
+            let idleMax = (servers.upstream.keepaliveConnections + loops - 1) / loops
             return UpstreamPool(
-                upstream, addresses: context.upstreams[index], idleMax: idleMax,
-                memory: memory, on: loop)
+                servers, idleMax: idleMax, memory: memory, log: context.errorLog, on: loop)
         }
         loop.onTurnEnd = { [weak self] in self?.handOverLog() }
     }
@@ -63,6 +64,11 @@ final class Worker {
         deadline.onPassed = action
         housekeeping.append(deadline)
         loop.set(deadline, after: interval)
+    }
+
+    /// Begins to check the health of the upstreams that ask for it.
+    func startHealthChecks() {
+        healthChecks = pools.map { HealthChecks(of: $0, log: context.errorLog, on: loop) }
     }
 
     /// Starts accepting on `socket` for `listener`.

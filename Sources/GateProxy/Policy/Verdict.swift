@@ -13,6 +13,11 @@ package enum Verdict: Sendable, Equatable {
     /// The proof holds.
     case verified(VerifiedKey)
 
+    /// The key whose proof holds; nil without.
+    package var keyID: Bytes32? {
+        if case .verified(let key) = self { key.keyID } else { nil }
+    }
+
     /// The field's value.
     package var name: StaticString {
         switch self {

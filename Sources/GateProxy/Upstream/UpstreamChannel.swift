@@ -67,6 +67,8 @@ protocol UpstreamChannelUser: AnyObject {
 
 /// Why an exchange with a server ended without a whole answer.
 enum UpstreamFailure: Error, Equatable {
+    /// Every server is down by its health check.
+    case allDown
     /// The server closed or reset after part of the answer, or before any of it.
     case closed(afterBytes: Bool)
     case connect(SystemError)
@@ -78,6 +80,8 @@ enum UpstreamFailure: Error, Equatable {
     case malformed(MessageError)
     /// No address of the upstream is known.
     case noAddress
+    /// No place within `max_active`: the queue is full, or the time to wait was over.
+    case noSlot
     /// The held body could not be read back.
     case spool(SystemError)
 
@@ -85,7 +89,36 @@ enum UpstreamFailure: Error, Equatable {
     var isTimeout: Bool {
         switch self {
         case .connectTimeout, .firstByteTimeout, .idleTimeout: return true
-        case .closed, .connect, .handshake, .malformed, .noAddress, .spool: return false
+        case .allDown, .closed, .connect, .handshake, .malformed, .noAddress, .noSlot, .spool:
+            return false
+        }
+    }
+}
+
+extension UpstreamFailure {
+    /// Whether it says nothing of the server: the gate itself had no socket to try with.
+    var isOwn: Bool {
+        guard case .connect(let error) = self else { return false }
+        return ["epoll_ctl", "setsockopt", "socket"].contains(error.call)
+    }
+}
+
+extension UpstreamFailure: CustomStringConvertible {
+    /// A clause for the log.
+    var description: String {
+        switch self {
+        case .allDown: return "every server is down"
+        case .closed(let afterBytes):
+            return "closed \(afterBytes ? "within" : "before") the answer"
+        case .connect(let error): return "\(error)"
+        case .connectTimeout: return "no connection in time"
+        case .firstByteTimeout: return "no answer in time"
+        case .handshake(let clause): return "TLS: \(clause)"
+        case .idleTimeout: return "no progress in time"
+        case .malformed(let error): return "malformed answer: \(error)"
+        case .noAddress: return "no address is known"
+        case .noSlot: return "no place within max_active"
+        case .spool(let error): return "held body: \(error)"
         }
     }
 }

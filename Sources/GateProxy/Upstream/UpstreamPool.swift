@@ -1,10 +1,8 @@
 internal import GateBytes
 internal import GateConfig
-internal import GateLock
-package import GateRuntime
+internal import GateRuntime
 
-/// The connections of one loop to one upstream: round robin over its addresses, idle connections
-/// kept newest first.
+/// The connections of one loop to one upstream; idle ones are kept, the newest used first.
 final class UpstreamPool {
     /// The upstream's settings.
     let upstream: Upstream
@@ -13,35 +11,64 @@ final class UpstreamPool {
 
     private let loop: EventLoop
     private let memory: SpareMemory
-    private let addresses: UpstreamAddresses
-    private var turn = 0
-    /// Idle connections by address, the most recently used last.
+    private let servers: UpstreamServers
+    private let log: ErrorLog
+    /// Idle connections by address, the most recently used last; no address without one.
     private var idle: [SocketAddress: [UpstreamConnection]] = [:]
+    private var idleCount = 0
     private let sweep = Deadline()
     private let idleMax: Int
 
     /// - Parameter idleMax: The most idle connections this loop keeps, over all servers.
     init(
-        _ upstream: Upstream, addresses: UpstreamAddresses, idleMax: Int,
-        memory: SpareMemory, on loop: EventLoop
+        _ servers: UpstreamServers, idleMax: Int, memory: SpareMemory, log: ErrorLog,
+        on loop: EventLoop
     ) {
-        self.upstream = upstream
+        self.servers = servers
+        self.log = log
+        upstream = servers.upstream
         setFields = SetFields(upstream.setFields)
-        self.addresses = addresses
         self.idleMax = idleMax
         self.loop = loop
         self.memory = memory
-        // A random start, so that loops and restarts do not all begin with the first server.
-        turn = Int.random(in: 0..<max(1, addresses.current.count))
         sweep.onPassed = { [weak self] in self?.closeExpired() }
     }
 
-    /// The next server in turn; nil while no address is known.
-    func nextServer() -> SocketAddress? {
-        let current = addresses.current
-        guard !current.isEmpty else { return nil }
-        turn = (turn + 1) % current.count
-        return current[turn]
+    /// Chooses the server of an attempt, which is active there until ``release(_:)``.
+    func choose(
+        for request: BalancerRequest
+    ) throws(UpstreamFailure) -> UpstreamServers.Choice {
+        try servers.choose(for: request, at: loop.now)
+    }
+
+    /// Ends an attempt.
+    func release(_ choice: UpstreamServers.Choice) {
+        servers.release(choice)
+    }
+
+    /// Notes a failure that is the server's own.
+    func noteFailure(of choice: UpstreamServers.Choice) {
+        guard let terms = upstream.ejection, servers.noteFailure(of: choice, at: loop.now) else {
+            return
+        }
+        log.write(
+            .warn,
+            "upstream \(upstream.name): \(choice.address) is left out for \(terms.duration): "
+                + "\(terms.failures) failures within \(terms.within)")
+    }
+
+    /// The servers' addresses and what is known of them.
+    var targets: [UpstreamTarget] { servers.targets }
+
+    /// Notes a health check.
+    /// - Returns: Whether the target has turned.
+    func noteCheck(of id: Int, isPassed: Bool) -> Bool {
+        servers.noteCheck(of: id, isPassed: isPassed)
+    }
+
+    /// A place within `max_active`, to be taken; nil where there is no such limit.
+    func makeSlot() -> UpstreamSlot? {
+        servers.slots.map { UpstreamSlot($0, on: loop) }
     }
 
     /// An idle connection to `server` that is still good, or nil.
@@ -52,7 +79,7 @@ final class UpstreamPool {
     func takeIdle(
         _ server: SocketAddress, for user: any UpstreamChannelUser
     ) -> UpstreamConnection? {
-        while let connection = idle[server]?.popLast() {
+        while let connection = popIdle(server) {
             let isFresh = connection.idleSince + upstream.keepaliveIdle > loop.now
             guard isFresh, connection.isQuiet else {
                 connection.close()
@@ -63,6 +90,18 @@ final class UpstreamPool {
             return connection
         }
         return nil
+    }
+
+    private func popIdle(_ server: SocketAddress) -> UpstreamConnection? {
+        guard let connection = idle[server]?.popLast() else { return nil }
+        forgetEmpty(server)
+        idleCount -= 1
+        return connection
+    }
+
+    /// Addresses come and go with the names; what is known of them must not stay for ever.
+    private func forgetEmpty(_ server: SocketAddress) {
+        if idle[server]?.isEmpty == true { idle[server] = nil }
     }
 
     /// Starts a new connection to `server`.
@@ -76,16 +115,18 @@ final class UpstreamPool {
     /// Takes back a connection whose exchange ended cleanly; keeps it or closes it.
     func giveBack(_ channel: any UpstreamChannel) {
         guard let connection = channel as? UpstreamConnection, connection.isIdle else { return }
-        let count = idle.values.reduce(0) { $0 + $1.count }
         guard idleMax > 0, connection.requests < upstream.keepaliveRequests else {
             return connection.close()
         }
-        if count >= idleMax { closeOldest() }
+        if idleCount >= idleMax { closeOldest() }
         connection.onIdleEnd = { [weak self, weak connection] in
             guard let self, let connection else { return }
             self.idle[connection.server]?.removeAll { $0 === connection }
+            self.forgetEmpty(connection.server)
+            self.idleCount -= 1
         }
         idle[connection.server, default: []].append(connection)
+        idleCount += 1
         if !sweep.isSet { loop.set(sweep, after: upstream.keepaliveIdle) }
     }
 
@@ -94,6 +135,7 @@ final class UpstreamPool {
         sweep.cancel()
         for connections in idle.values { connections.forEach { $0.close() } }
         idle = [:]
+        idleCount = 0
     }
 
     private func closeOldest() {
@@ -101,8 +143,14 @@ final class UpstreamPool {
             (left.value.first?.idleSince ?? .distantFuture)
                 < (right.value.first?.idleSince ?? .distantFuture)
         }
-        guard let server = oldest?.key, idle[server]?.isEmpty == false else { return }
+        if let server = oldest?.key { closeFirst(server) }
+    }
+
+    private func closeFirst(_ server: SocketAddress) {
+        guard idle[server]?.isEmpty == false else { return }
         idle[server]?.removeFirst().close()
+        forgetEmpty(server)
+        idleCount -= 1
     }
 
     private func closeExpired() {
@@ -114,28 +162,9 @@ final class UpstreamPool {
                     next = min(next ?? end, end)
                     break
                 }
-                idle[server]?.removeFirst().close()
+                closeFirst(server)
             }
         }
         if let next { loop.set(sweep, at: next) }
-    }
-}
-
-/// The addresses of one upstream's servers, shared by all loops and refreshed by the resolver.
-package final class UpstreamAddresses: Sendable {
-    private let addresses: Lock<[SocketAddress]>
-
-    package init(_ addresses: [SocketAddress]) {
-        self.addresses = Lock(addresses)
-    }
-
-    /// The addresses in server order; a name with several gives several.
-    package var current: [SocketAddress] { addresses.withLock { $0 } }
-
-    /// Replaces the addresses. An empty list is ignored: a resolver's bad moment must not take a
-    /// service away.
-    package func replace(with fresh: [SocketAddress]) {
-        guard !fresh.isEmpty else { return }
-        addresses.withLock { $0 = fresh }
     }
 }

@@ -5,37 +5,47 @@ internal import GateRuntime
 
 /// Resolves the names of upstreams: at the start, then every `resolve every`, never on a loop.
 enum UpstreamRefresh {
-    /// The addresses of `upstream` now. A name that does not resolve is a warning: the gate starts,
-    /// and the next round may find it.
-    static func resolve(_ upstream: Upstream, log: ErrorLog) -> [SocketAddress] {
-        var addresses: [SocketAddress] = []
-        for server in upstream.servers {
+    /// Looks every server of an upstream up. A name that does not resolve is a warning: the gate
+    /// starts, and the next round may find it. Said once, and once when it resolves again.
+    static func resolve(_ servers: UpstreamServers, log: ErrorLog) {
+        let name = servers.upstream.name
+        for (index, server) in servers.upstream.servers.enumerated() {
             switch server.endpoint {
             case .unix(let path):
-                addresses.append(.unix(path))
-            case .host(let name, let port):
+                servers.replace(index, with: [.unix(path)])
+            case .host(let host, let port):
                 do throws(ResolverError) {
-                    addresses += try Resolver.addresses(of: name).map { .ip($0, port: port) }
+                    let addresses = try Resolver.addresses(of: host)
+                    let wasUnresolved = servers.replace(
+                        index, with: addresses.map { .ip($0, port: port) })
+                    if wasUnresolved {
+                        log.write(.warn, "upstream \(name): name \"\(host)\" resolves again")
+                    }
                 } catch {
-                    log.write(.warn, "upstream \"\(upstream.name)\": \(error)")
+                    guard servers.noteUnresolved(index) else { continue }
+                    log.write(.warn, "upstream \(name): \(error)")
                 }
             }
         }
-        return addresses
     }
 
     /// Begins to refresh the upstreams that have names; `worker`'s loop keeps the time, the
-    /// resolver's queue does the waiting.
-    static func start(_ context: GateContext, on worker: Worker) {
-        for (upstream, addresses) in zip(context.configuration.upstreams, context.upstreams)
-        where hasNames(upstream) {
+    /// resolver's queue does the waiting. `then` runs on the loop after each round, with the
+    /// upstream's index.
+    static func start(
+        _ context: GateContext, on worker: Worker, then: @escaping (Int) -> Void
+    ) {
+        let bound = LoopBound(then, on: worker.loop)
+        let handle = worker.loop.handle
+        for (index, servers) in context.upstreams.enumerated() where hasNames(servers.upstream) {
             let isAsking = Flag()
-            worker.every(upstream.resolveEvery) {
+            worker.every(servers.upstream.resolveEvery) {
                 // A resolver that is slower than the interval is not asked the same twice at once.
                 guard isAsking.set() else { return }
                 Resolver.run {
                     defer { isAsking.clear() }
-                    addresses.replace(with: resolve(upstream, log: context.errorLog))
+                    resolve(servers, log: context.errorLog)
+                    handle.submit { bound.open()(index) }
                 }
             }
         }

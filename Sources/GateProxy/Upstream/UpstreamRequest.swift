@@ -26,10 +26,12 @@ protocol UpstreamRequestOwner: AnyObject {
 /// One request on its way to an upstream: finds or makes a connection, writes the head and the
 /// body, and tries again where that is safe.
 ///
-/// Tried again (design decision 8): on another server while no connection stood, so nothing was
-/// sent; on a fresh connection when a *reused* one closed before any answer and the request is
-/// idempotent with its body still whole. Never otherwise, whatever the proof: it is spent once
-/// either way.
+/// Tried again (design decision 8): while no connection stood, so nothing was sent; on a fresh
+/// connection when a *reused* one closed before any answer and the request is idempotent with its
+/// body still whole; each time on another server where there is one. Never otherwise, whatever the
+/// proof: it is spent once either way.
+///
+/// Under `max_active` it first waits for its place, which it holds over all attempts.
 final class UpstreamRequest: UpstreamChannelUser {
     /// How the body goes up.
     enum Body {
@@ -49,6 +51,8 @@ final class UpstreamRequest: UpstreamChannelUser {
         var body: Body
         var isIdempotent: Bool
         var timeouts: Timeouts
+        /// The verified key ID, for `balance hash key_id`.
+        var key: Bytes32?
     }
 
     /// Deadlines of this request, the route's or the upstream's.
@@ -61,8 +65,9 @@ final class UpstreamRequest: UpstreamChannelUser {
     private enum Phase {
         case connecting
         case ended
-        case waitingForHead
+        case queued
         case receiving
+        case waitingForHead
     }
 
     /// The server that was tried last, for the log.
@@ -72,8 +77,12 @@ final class UpstreamRequest: UpstreamChannelUser {
     private let pool: UpstreamPool
     private weak var owner: (any UpstreamRequestOwner)?
     private var channel: (any UpstreamChannel)?
-    private var phase = Phase.connecting
+    private var phase = Phase.queued
     private var retriesLeft: Int
+    private let slot: UpstreamSlot?
+    /// The target of the attempt in work.
+    private var choice: UpstreamServers.Choice?
+    private var wanted: BalancerRequest
 
     /// Bytes of a streamed body that came before the connection stood.
     private var waiting: [UInt8] = []
@@ -89,27 +98,46 @@ final class UpstreamRequest: UpstreamChannelUser {
     private static let replayBytesMax = 16 * 1024
 
     /// Opens a request: the only way upstream, at the price of a permit.
+    /// - Parameter slot: Its place within `max_active`, where it was taken before the commit.
     static func open(
-        _ message: Message, permit: consuming Permit, pool: UpstreamPool,
+        _ message: Message, permit: consuming Permit, pool: UpstreamPool, slot: UpstreamSlot?,
         owner: any UpstreamRequestOwner
     ) -> UpstreamRequest {
         _ = consume permit
-        return UpstreamRequest(message, pool: pool, owner: owner)
+        return UpstreamRequest(message, pool: pool, slot: slot, owner: owner)
     }
 
     private init(
-        _ message: Message, pool: UpstreamPool, owner: any UpstreamRequestOwner
+        _ message: Message, pool: UpstreamPool, slot: UpstreamSlot?,
+        owner: any UpstreamRequestOwner
     ) {
         self.message = message
         self.pool = pool
         self.owner = owner
+        self.slot = slot ?? pool.makeSlot()
+        wanted = BalancerRequest(key: message.key)
         retriesLeft = pool.upstream.retries
         if case .streamed(held: nil) = message.body, message.isIdempotent { replay = [] }
     }
 
     /// Begins. The owner may hear of a failure before this returns.
     func start() {
+        guard let slot else { return attempt(mayReuse: true) }
+        slot.take { [weak self] isTaken in self?.begin(isPlaceTaken: isTaken) }
+    }
+
+    /// Whether it stands in line for its place.
+    var isQueued: Bool { slot?.isWaiting == true }
+
+    private func begin(isPlaceTaken: Bool) {
+        guard phase == .queued else { return }
+        guard isPlaceTaken else { return fail(.noSlot) }
+        let hasWaited = !waiting.isEmpty
         attempt(mayReuse: true)
+        // The client was told to pause while its body waited here.
+        if hasWaited, phase != .ended, phase != .connecting, !isCongested {
+            owner?.upstreamDrained()
+        }
     }
 
     /// Whether a streamed body should pause.
@@ -172,7 +200,15 @@ final class UpstreamRequest: UpstreamChannelUser {
     // MARK: Attempts
 
     private func attempt(mayReuse: Bool) {
-        guard let server = pool.nextServer() else { return fail(.noAddress) }
+        leaveServer()
+        let server: SocketAddress
+        do throws(UpstreamFailure) {
+            let choice = try pool.choose(for: wanted)
+            self.choice = choice
+            server = choice.address
+        } catch {
+            return fail(error)
+        }
         self.server = server
         heldOffset = 0
         isHeldSent = false
@@ -192,9 +228,20 @@ final class UpstreamRequest: UpstreamChannelUser {
     }
 
     private func connectFailed(_ failure: UpstreamFailure) {
+        if !failure.isOwn { noteFailure() }
+        if let choice { wanted.failed.append(choice.id) }
         guard retriesLeft > 0 else { return fail(failure) }
         retriesLeft -= 1
         attempt(mayReuse: true)
+    }
+
+    private func noteFailure() {
+        if let choice { pool.noteFailure(of: choice) }
+    }
+
+    private func leaveServer() {
+        if let choice { pool.release(choice) }
+        choice = nil
     }
 
     private var isStreamed: Bool {
@@ -277,9 +324,10 @@ final class UpstreamRequest: UpstreamChannelUser {
             channel?.close()
             channel = nil
             connectFailed(.connectTimeout)
-        case .ended:
+        case .ended, .queued:
             return
         case .waitingForHead where isRequestSent:
+            noteFailure()
             channel?.close()
             channel = nil
             fail(.firstByteTimeout)
@@ -289,6 +337,8 @@ final class UpstreamRequest: UpstreamChannelUser {
                 channel?.setDeadline(after: message.timeouts.idle)
                 return
             }
+            // A server that takes all it is given waits for the client.
+            if phase == .receiving || channel?.isCongested == true { noteFailure() }
             channel?.close()
             channel = nil
             fail(.idleTimeout)
@@ -297,6 +347,8 @@ final class UpstreamRequest: UpstreamChannelUser {
 
     private func finish() {
         phase = .ended
+        leaveServer()
+        slot?.giveBack()
     }
 
     private func fail(_ failure: UpstreamFailure) {
@@ -362,8 +414,11 @@ final class UpstreamRequest: UpstreamChannelUser {
             && retriesLeft > 0:
             retriesLeft -= 1
             waiting = replay ?? []
+            wanted.avoided = choice?.id
             attempt(mayReuse: false)
         default:
+            // One that was idle says nothing of the server: it may close those when it likes.
+            if failure != .closed(afterBytes: false) || !wasReused { noteFailure() }
             fail(failure)
         }
     }

@@ -1,0 +1,126 @@
+internal import GateBytes
+package import GateConfig
+internal import GateLock
+package import GateRuntime
+
+/// The servers of one upstream with their addresses, and what is known of each: shared by all
+/// loops, behind one lock.
+///
+/// Each `server` line keeps its own addresses: a name that does not resolve keeps its last good
+/// ones and touches no other line. What is known of an address survives a resolution that finds it
+/// again.
+package final class UpstreamServers: Sendable {
+    /// The upstream's settings.
+    let upstream: Upstream
+    /// Its places for requests at one time; nil without `max_active`.
+    let slots: UpstreamSlots?
+
+    private struct State: Sendable {
+        var targets: [UpstreamTarget] = []
+        var lastID = 0
+        /// The server lines whose names did not resolve the last time.
+        var unresolved: Set<Int> = []
+    }
+    private let state = Lock(State())
+
+    /// Addresses of one name: more than any service has.
+    private static let addressesMax = 64
+
+    package init(_ upstream: Upstream) {
+        self.upstream = upstream
+        slots = upstream.activeLimit.map { UpstreamSlots($0) }
+    }
+
+    /// A target that was chosen, to be given back once the attempt is over.
+    package struct Choice: Sendable, Equatable {
+        package let id: Int
+        package let address: SocketAddress
+    }
+
+    /// Chooses a target for a request and counts it as active there.
+    /// - Throws: `noAddress` or `allDown`.
+    func choose(
+        for request: BalancerRequest, at now: Moment
+    ) throws(UpstreamFailure) -> Choice {
+        try state.withLock { state throws(UpstreamFailure) in
+            guard !state.targets.isEmpty else { throw .noAddress }
+            let index = Balancer.choose(
+                from: &state.targets, upstream.balance, for: request, at: now)
+            guard let index else { throw .allDown }
+            state.targets[index].active += 1
+            return Choice(id: state.targets[index].id, address: state.targets[index].address)
+        }
+    }
+
+    /// Ends what ``choose(for:at:)`` began.
+    package func release(_ choice: Choice) {
+        state.withLock { state in
+            // An address that has left with the last resolution is counted no more.
+            guard let index = state.targets.firstIndex(where: { $0.id == choice.id }) else {
+                return
+            }
+            state.targets[index].active -= 1
+        }
+    }
+
+    /// Notes a failure that counts for ejection.
+    /// - Returns: Whether the target is left out from now on.
+    package func noteFailure(of choice: Choice, at now: Moment) -> Bool {
+        guard let terms = upstream.ejection else { return false }
+        return state.withLock { state in
+            guard let index = state.targets.firstIndex(where: { $0.id == choice.id }) else {
+                return false
+            }
+            return state.targets[index].ejection.noteFailure(at: now, terms)
+        }
+    }
+
+    /// Notes a health check.
+    /// - Returns: Whether the target has turned.
+    package func noteCheck(of id: Int, isPassed: Bool) -> Bool {
+        guard let health = upstream.health else { return false }
+        return state.withLock { state in
+            guard let index = state.targets.firstIndex(where: { $0.id == id }) else {
+                return false
+            }
+            return state.targets[index].health.note(
+                isPassed: isPassed, rise: health.rise, fall: health.fall)
+        }
+    }
+
+    /// What is known now.
+    package var targets: [UpstreamTarget] { state.withLock { $0.targets } }
+
+    /// Takes the addresses that the server line `server` resolved to. None at all is a resolver's
+    /// bad moment and changes nothing.
+    /// - Returns: Whether it did not resolve the last time.
+    @discardableResult
+    package func replace(_ server: Int, with addresses: [SocketAddress]) -> Bool {
+        let line = upstream.servers[server]
+        return state.withLock { state in
+            guard !addresses.isEmpty else { return false }
+            var kept = state.targets.filter { $0.server != server }
+            for address in addresses.prefix(UpstreamServers.addressesMax) {
+                let known = state.targets.first { $0.server == server && $0.address == address }
+                if let known {
+                    kept.append(known)
+                    continue
+                }
+                state.lastID += 1
+                kept.append(
+                    UpstreamTarget(
+                        id: state.lastID, server: server, address: address, weight: line.weight,
+                        isBackup: line.isBackup))
+            }
+            // In the order of the lines, so that every gate begins its turns alike.
+            state.targets = kept.sorted { ($0.server, $0.id) < ($1.server, $1.id) }
+            return state.unresolved.remove(server) != nil
+        }
+    }
+
+    /// Notes that a server line did not resolve; its addresses stay.
+    /// - Returns: Whether it did the time before.
+    package func noteUnresolved(_ server: Int) -> Bool {
+        state.withLock { $0.unresolved.insert(server).inserted }
+    }
+}
