@@ -298,6 +298,11 @@ def poll(condition, within=DEADLINE, every=0.02):
     return True
 
 
+def pass_time(seconds):
+    """Lets time pass: for what must *not* happen meanwhile, or that a time-out alone ends."""
+    threading.Event().wait(seconds)
+
+
 def wait_for_clock(moment):
     """Waits until the wall clock shows `moment`: for what expires by the clock alone."""
     event = threading.Event()

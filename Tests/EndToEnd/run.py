@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Runs the end-to-end tests: all, or those whose name contains one of the arguments.
 
-A name is `module.Class.test`, without the leading `test_` of the module.
+    run.py [--no-skips] [NAME…]
+
+A name is `module.Class.test`, without the leading `test_` of the module. With `--no-skips` a test
+that is skipped fails the run, unless what it lacks is the directory `../shared`.
 """
 
 import os
@@ -14,6 +17,10 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
+
+
+# How a test says that it lacks what is shared beside the repository (case.py).
+SHARED = "shared/"
 
 
 class Result(unittest.TestResult):
@@ -69,7 +76,12 @@ def tests(suite):
             yield entry
 
 
-def main(names):
+def main(arguments):
+    is_strict = arguments[:1] == ["--no-skips"]
+    names = arguments[1:] if is_strict else arguments
+    if any(name.startswith("-") for name in names):
+        print(__doc__)
+        return 2
     # A shell may have started this with SIGINT ignored; what is started here must not inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     found = unittest.TestLoader().discover(HERE, pattern="test_*.py", top_level_dir=HERE)
@@ -83,6 +95,10 @@ def main(names):
     result = Result()
     unittest.TestSuite(wanted).run(result)
     failed = len(result.failures) + len(result.errors)
+    unexpected = [test.id() for test, reason in result.skipped if not reason.startswith(SHARED)]
+    if is_strict and unexpected:
+        print(f"skipped, and may not be: {', '.join(unexpected)}")
+        failed += len(unexpected)
     print(f"{result.passed} passed, {failed} failed, {len(result.skipped)} skipped")
     return 1 if failed else 0
 

@@ -279,6 +279,8 @@ class Ends(case.Case):
         sender = threading.Thread(
             target=service.sendall, args=(upstream.answer(b"x" * self.SIZE),), daemon=True)
         sender.start()
+        # The gate takes no more: what it holds and what the sockets hold is all on its way.
+        self.assertTrue(gates.poll(lambda: is_full(service)))
         return connection, sender
 
     def finish(self, connection, sender):
@@ -295,12 +297,11 @@ class Ends(case.Case):
     def test_a_client_slower_than_keepalive_gets_all_of_it(self):
         connection, sender = self.begin(
             lambda settings: settings.listener.append("timeouts keepalive=250ms"))
-        threading.Event().wait(1)
+        gates.pass_time(1)
         self.finish(connection, sender)
 
     def test_a_stopping_gate_finishes_it(self):
         connection, sender = self.begin()
-        threading.Event().wait(0.3)
         self.gate.signal(signal.SIGTERM)
         self.assertTrue(self.gate.wait_notification("STOPPING=1"))
         self.finish(connection, sender)
@@ -360,7 +361,8 @@ class Bounds(case.Case):
                 target=connection.send,
                 args=(call * calls + wire.message("GET", "/public"),), daemon=True)
             sender.start()
-            threading.Event().wait(0.5)
+            self.assertTrue(gates.poll(
+                lambda: not sender.is_alive() or is_full(connection.socket)))
             for _ in range(calls):
                 self.assertEqual(connection.response().status, 200)
             self.assertEqual(connection.response().status, 200)
@@ -377,7 +379,7 @@ class Bounds(case.Case):
                 "Expect: 100-continue\r\n\r\n".encode())
             service, reader = stage.accept()
             reader.until(b"\r\n\r\n")
-            threading.Event().wait(1.6)
+            gates.pass_time(1.6)
             service.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
             self.assertEqual(
                 connection.socket.recv(100), b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -385,3 +387,8 @@ class Bounds(case.Case):
             self.assertEqual(reader.take(2), b"hi")
             service.sendall(upstream.answer())
             self.assertEqual(connection.response().status, 200)
+
+
+def is_full(connection):
+    """Whether a socket takes nothing, and still takes nothing a moment later."""
+    return not select.select([], [connection], [], 0.05)[1]
