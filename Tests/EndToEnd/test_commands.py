@@ -5,6 +5,8 @@ import glob
 import json
 import os
 import re
+import signal
+import subprocess
 import time
 
 import cbor2
@@ -12,6 +14,11 @@ import cbor2
 import app
 import case
 import gate as gates
+import wire
+
+
+# How many real objects there are; fewer would be tested in silence.
+VECTORS = {"attestation": 25, "assertion": 16}
 
 
 def stamp(text):
@@ -20,8 +27,9 @@ def stamp(text):
 
 class Verify(case.Case):
     def vectors(self, kind):
-        directory = case.shared("vectors", kind)
-        for path in sorted(glob.glob(os.path.join(directory, "*.json"))):
+        paths = sorted(glob.glob(os.path.join(case.shared("vectors", kind), "*.json")))
+        self.assertEqual(len(paths), VECTORS[kind])
+        for path in paths:
             with open(path, encoding="utf-8") as file:
                 yield json.load(file)
 
@@ -186,6 +194,40 @@ class Demo(case.Case):
         for code, reason, count in self.REFUSALS:
             lines = re.findall(rf"(?m)^.*\b{code}\b.*\b{reason}\b.*$", done.stdout)
             self.assertGreaterEqual(len(lines), count, f"{reason}:\n{done.stdout}")
+
+
+class DemoServed(case.Case):
+    def test_the_demo_left_running_can_be_tried_as_it_says(self):
+        place = self.temporary()
+        process = subprocess.Popen(
+            [gates.BINARY, "demo", "--serve"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": place, "NO_COLOR": "1"})
+        self.addCleanup(process.kill)
+        out, said = gates.Lines(process.stdout), gates.Lines(process.stderr)
+        self.assertIsNotNone(said.wait(lambda line: "cat " in line, within=60), out.text)
+        lines = [line.strip() for line in said.text.split("\n")]
+        bare, signed, once, off, log = [
+            line for line in lines if line.startswith(("curl", "cat")) or "device request" in line]
+        self.assertIn("401", self.shell(bare).split("\n")[0])
+        self.assertIn("App-Attest-Verdict: verified", self.shell(signed))
+        # What `--curl` prints is good once.
+        command = self.shell(once)
+        self.assertIn("curl", command)
+        first = self.shell(command.replace("curl ", "curl -s -w '%{http_code}' -o /dev/null ", 1))
+        again = self.shell(command.replace("curl ", "curl -s -w '%{http_code}' -o /dev/null ", 1))
+        self.assertEqual((first, again), ("200", "401"))
+        self.assertIn("200", self.shell(off).split("\n")[0])
+        reasons = [json.loads(line).get("reason") for line in self.shell(log).split("\n") if line]
+        self.assertIn("challenge_spent", reasons)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(wire.DEADLINE), 0)
+        self.assertEqual(os.listdir(place), [])
+
+    def shell(self, line):
+        done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=30,
+                              check=False)
+        self.assertEqual(done.returncode, 0, line + done.stdout + done.stderr)
+        return done.stdout
 
 
 class SimulatedDevice(case.SharedGate):

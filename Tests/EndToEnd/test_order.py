@@ -1,6 +1,10 @@
 """Each check at its own place: cheap before dear, and none that only a later one would catch."""
 
+import itertools
+
+import app
 import case
+import gate as gates
 import test_enrolment
 import wire
 
@@ -67,6 +71,67 @@ class Order(case.Case):
             answer = connection.response()
             self.check_problem(answer, "too_large", 413)
         self.check_nothing_upstream()
+
+
+# The checks of a proof in the order of protocol.md §4: the fault, the reason, the code.
+FAULTS = {
+    "fields": ("proof_malformed", "bad_request"),
+    "length": ("too_large", "too_large"),
+    "challenge": ("challenge_unknown", "challenge_required"),
+    "key": ("key_unknown", "enrollment_required"),
+    "rp id": ("rp_id_mismatch", "rejected"),
+    "counter": ("counter_not_greater", "challenge_required"),
+    "method": ("method_mismatch", "rejected"),
+    "target": ("target_mismatch", "rejected"),
+    "signature": ("signature_invalid", "rejected"),
+    "body": ("body_mismatch", "rejected"),
+}
+
+
+class TwoFaults(case.SharedGate):
+    """A request with two faults is answered for the earlier one."""
+
+    def request(self, phone, faults, binding):
+        """The answer to a request that has these faults and no other."""
+        signer = self.device() if "signature" in faults else phone.device
+        signer.app_id = "ABCDE12345.com.example.other" if "rp id" in faults else gates.APP_ID
+        target = {"client_data": "/v1/data/a", "request": "/v1/signed/a"}[binding]
+        body = bytes((1 << 20) + 1) if "length" in faults else b"good"
+        self.counter += 1
+        by = app.App(self.gate.address, signer)
+        challenge = phone.challenge("export" if "challenge" in faults else "request")
+        signed = ("PUT" if "method" in faults else "POST",
+                  target + "?" if "target" in faults else target)
+        proof = dict(by.prove(*signed, body, challenge, binding,
+                              counter=1 if "counter" in faults else self.counter))
+        stranger = self.app()
+        proof["App-Attest-Key-Id"] = (stranger if "key" in faults else phone).key_id
+        if "fields" in faults:
+            proof["App-Attest-Assertion"] += "*"
+        phone.device.app_id = gates.APP_ID
+        sent = b"evil" + body[4:] if "body" in faults else body
+        return phone.ask("POST", target, list(proof.items()), sent)
+
+    def check(self, binding, faults):
+        phone, self.counter = self.app().enrolled(), 10
+        self.assertEqual(self.request(phone, (), binding).status, 200)
+        self.service.reset()
+        for earlier, later in itertools.combinations(faults, 2):
+            with self.subTest(binding=binding, earlier=earlier, later=later):
+                answer = self.request(phone, (earlier, later), binding)
+                reason, code = FAULTS[earlier]
+                self.check_problem(answer, code)
+                self.check_reason(answer, reason)
+        self.check_nothing_upstream()
+        self.assertEqual(self.request(phone, (), binding).status, 200)
+
+    def test_client_data(self):
+        self.check("client_data", list(FAULTS))
+
+    def test_request(self):
+        # Method, target and body are in what is signed: one fault, that of the signature.
+        self.check("request", [name for name in FAULTS
+                               if name not in ("method", "target", "body")])
 
 
 class Rates(case.Case):
