@@ -13,6 +13,7 @@ extension Builder {
             name: name ?? "", servers: buildServers(body), keepaliveConnections: keepalive.count(),
             keepaliveIdle: keepalive.duration("idle"),
             keepaliveRequests: keepalive.count("requests"),
+            protocol: Upstream.ServiceProtocol(rawValue: setting("protocol").text) ?? .http1,
             resolveEvery: setting("resolve").duration("every"), retries: setting("retry").count(),
             timeouts: Upstream.Timeouts(
                 connect: setting("timeouts").duration("connect"),

@@ -269,6 +269,15 @@ package struct Upstream: Sendable, Equatable {
         package var value: [UInt8]
     }
 
+    /// What the service speaks.
+    package enum ServiceProtocol: String, Sendable, Equatable {
+        case http1 = "h1"
+        /// HTTP/2 over TLS.
+        case http2 = "h2"
+        /// HTTP/2 by prior knowledge, in clear.
+        case http2Clear = "h2c"
+    }
+
     /// The block's name.
     package var name: String
     /// Its servers, in file order; at least one.
@@ -279,6 +288,8 @@ package struct Upstream: Sendable, Equatable {
     package var keepaliveIdle: Duration
     /// The most requests on one connection.
     package var keepaliveRequests: Int
+    /// What the service speaks.
+    package var `protocol`: ServiceProtocol
     /// How often names are resolved anew.
     package var resolveEvery: Duration
     /// How often a request may be tried again.

@@ -34,9 +34,11 @@ package enum TrailerFields {
 }
 
 extension RequestHead {
-    /// Whether the client takes trailers: `TE: trailers`, in HTTP/1.1.
-    package var acceptsTrailers: Bool {
-        guard version == .http11 else { return false }
+    /// Whether the client takes trailers behind chunks: `TE: trailers`, in HTTP/1.1.
+    package var acceptsTrailers: Bool { version == .http11 && asksForTrailers }
+
+    /// Whether the request says `TE: trailers`.
+    package var asksForTrailers: Bool {
         for line in fields where line.kind == .te {
             var codings = TokenList(line.value)
             while let coding = codings.next(bytes) {

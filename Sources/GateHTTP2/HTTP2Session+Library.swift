@@ -203,6 +203,7 @@ extension HTTP2Session {
         switch header.type {
         case FrameType.headers: tookHeaders(header.stream_id, isEnd: header.isEndStream)
         case FrameType.data where header.isEndStream: ended(header.stream_id)
+        case FrameType.settings: isPeerKnown = true
         case FrameType.goAway:
             let goAway = unsafe frame.goaway
             events.append(

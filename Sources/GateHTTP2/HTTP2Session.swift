@@ -29,6 +29,9 @@ package import GateHTTP
     /// Why the session is at its end; nil while it is not.
     package internal(set) var fault: HTTP2Fault?
 
+    /// Whether the peer's SETTINGS have come: before them nobody knows how many streams it takes.
+    package internal(set) var isPeerKnown = false
+
     let role: Role
     let limits: HTTP2Limits
     /// The library's session; nil only while it is being made.

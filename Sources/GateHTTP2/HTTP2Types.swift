@@ -71,6 +71,18 @@ package enum HTTP2Fault: Error, Equatable, Sendable {
     /// HEADERS for a stream that was passed over (RFC 9113 §5.1.1).
     case streamIDNotNew
 
+    /// The fault in words, one clause.
+    package var words: String {
+        switch self {
+        case .controlBudgetSpent: return "too many control frames"
+        case .headerBudgetSpent: return "too many octets of fields"
+        case .library(let words): return words
+        case .oversizedHeadsRepeated: return "too many heads over the limits"
+        case .resetBudgetSpent: return "too many resets"
+        case .streamIDNotNew: return "a stream identifier that was passed over"
+        }
+    }
+
     /// What GOAWAY says.
     package var code: HTTP2ErrorCode {
         switch self {

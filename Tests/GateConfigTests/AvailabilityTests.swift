@@ -23,7 +23,7 @@ struct AvailabilityTests {
         ("app", "receipts require", "receipts require"),
         ("app", "receipts refresh", "receipts refresh"),
         ("upstream", "protocol h2", "protocol h2"),
-        ("upstream", "protocol h2c", "protocol h2c"),
+        ("upstream", "protocol h2", "protocol h2"),
         (
             "upstream", "tls {\n verify off\n name a.b\n ca file:/c\n certificate file:/d env:E\n}",
             "tls"

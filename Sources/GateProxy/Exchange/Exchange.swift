@@ -358,10 +358,9 @@ final class Exchange {
             isProofPassed: route.isProofPassed, isExpectForwarded: isExpectForwarded,
             traceParent: TraceParent.replacement(head, using: &worker.random),
             body: Exchange.framing(body, head))
-        let bytes: [UInt8]
+        let form: UpstreamRequestHead.Form
         do throws(HeadWriterError) {
-            bytes = try UpstreamHead.bytes(
-                head, host.fields, context, setFields: pool.setFields)
+            form = try pool.write(head, host.fields, context)
         } catch {
             worker.context.errorLog.write(
                 .error, "upstream \"\(pool.upstream.name)\": request head: \(error)")
@@ -370,8 +369,8 @@ final class Exchange {
         let timeouts = pool.upstream.timeouts
         let message = UpstreamRequest.Message(
             head: UpstreamRequestHead(
-                bytes: bytes, isChunked: context.body == .chunked,
-                isHead: head.knownMethod == .head, limits: listener.headLimits),
+                form: form, body: context.body, isHead: head.knownMethod == .head,
+                limits: listener.headLimits),
             body: body, isIdempotent: head.isIdempotent,
             timeouts: UpstreamRequest.Timeouts(
                 connect: route.connectTimeout ?? timeouts.connect,

@@ -96,25 +96,46 @@ package struct UpstreamContext: Sendable {
 
 /// Writes the head that goes upstream.
 package enum UpstreamHead {
-    /// The bytes for `head`, whose hop-by-hop fields have been marked. Throws only where a part
-    /// that is not the peer's, such as a secret, cannot stand in a head.
+    /// The bytes for `head`, whose hop-by-hop fields have been marked, in the form of HTTP/1.1.
+    /// Throws only where a part that is not the peer's, such as a secret, cannot stand in a head.
     package static func bytes(
         _ head: RequestHead, _ fields: HostFields, _ context: UpstreamContext,
         setFields: SetFields
     ) throws(HeadWriterError) -> [UInt8] {
         var writer = HeadWriter(bytesExpected: head.bytes.count + 512)
         writer.startRequest(head.bytes, method: head.method, target: head.pathAndQuery)
+        write(head, fields, context, setFields, isHTTP2: false, to: &writer)
+        return try writer.finish()
+    }
+
+    /// The section for `head` in the form of HTTP/2 (RFC 9113 §8.3.1): the authority is a
+    /// pseudo-field, chunks are no field, and `te: trailers` passes, which gRPC asks for.
+    package static func block(
+        _ head: RequestHead, _ fields: HostFields, _ context: UpstreamContext,
+        setFields: SetFields, scheme: Scheme
+    ) throws(HeadWriterError) -> FieldBlock {
+        var writer = FieldBlockWriter(
+            head.bytes, method: head.method, scheme: scheme.name, authority: head.authority,
+            path: head.pathAndQuery)
+        write(head, fields, context, setFields, isHTTP2: true, to: &writer)
+        return try writer.finish()
+    }
+
+    private static func write(
+        _ head: RequestHead, _ fields: HostFields, _ context: UpstreamContext,
+        _ setFields: SetFields, isHTTP2: Bool, to writer: inout some FieldWriter
+    ) {
         var forwarded = Forwarded()
-        for line in head.fields {
+        for line in head.fields where !(isHTTP2 && line.kind == .host) {
             let isPassed = isPassed(
                 line, head.bytes, fields, context, setFields, &forwarded)
             if isPassed { writer.field(head.bytes, line) }
         }
-        appendLength(&writer, head, context.body)
+        if isHTTP2, head.asksForTrailers { writer.field("te", "trailers" as StaticString) }
+        appendLength(&writer, head, context.body, isHTTP2: isHTTP2)
         appendFindings(&writer, fields, context)
         appendForwarded(&writer, head, context, forwarded)
         for field in setFields.fields { writer.field(field.name, field.value) }
-        return try writer.finish()
     }
 
     /// What trusted proxies said of the hops before them, to append to.
@@ -167,9 +188,10 @@ package enum UpstreamHead {
     }
 
     private static func appendLength(
-        _ writer: inout HeadWriter, _ head: RequestHead, _ body: UpstreamBody
+        _ writer: inout some FieldWriter, _ head: RequestHead, _ body: UpstreamBody, isHTTP2: Bool
     ) {
         switch body {
+        case .chunked where isHTTP2: break
         case .chunked: writer.field("Transfer-Encoding", "chunked" as StaticString)
         case .length(let count): writer.field("Content-Length", count)
         case .none:
@@ -183,7 +205,7 @@ package enum UpstreamHead {
     }
 
     private static func appendFindings(
-        _ writer: inout HeadWriter, _ fields: HostFields, _ context: UpstreamContext
+        _ writer: inout some FieldWriter, _ fields: HostFields, _ context: UpstreamContext
     ) {
         writer.field("App-Attest-Verdict", context.verdict.name)
         if !fields.appValue.isEmpty { writer.field("App-Attest-App", fields.appValue) }
@@ -202,7 +224,7 @@ package enum UpstreamHead {
     }
 
     private static func appendForwarded(
-        _ writer: inout HeadWriter, _ head: RequestHead, _ context: UpstreamContext,
+        _ writer: inout some FieldWriter, _ head: RequestHead, _ context: UpstreamContext,
         _ forwarded: Forwarded
     ) {
         let peer = context.peer.isEmpty ? Array("unknown".utf8) : context.peer

@@ -32,10 +32,9 @@ final class HealthChecks {
         }
         for target in targets where probes[target.id] == nil {
             let server = pool.upstream.servers[target.server]
-            let request: [UInt8]
+            let request: UpstreamRequestHead.Form
             do throws(HeadWriterError) {
-                request = try HealthRequest.bytes(
-                    path: health.path, server: server.endpoint, setFields: pool.setFields)
+                request = try form(of: server.endpoint)
             } catch {
                 log.write(.error, "upstream \(pool.upstream.name): health request: \(error)")
                 continue
@@ -47,6 +46,19 @@ final class HealthChecks {
             let interval = Int64(clamping: health.every.nanoseconds)
             probe.start(after: .nanoseconds(Int64.random(in: 0...interval)))
         }
+    }
+
+    private func form(
+        of server: Upstream.Server.Endpoint
+    ) throws(HeadWriterError) -> UpstreamRequestHead.Form {
+        guard let scheme = pool.http2Scheme else {
+            return .http1(
+                try HealthRequest.bytes(
+                    path: health.path, server: server, setFields: pool.setFields))
+        }
+        return .http2(
+            try HealthRequest.block(
+                path: health.path, server: server, setFields: pool.setFields, scheme: scheme))
     }
 
     private func note(_ target: UpstreamTarget, _ failure: HealthProbe.Failure?) {
@@ -66,10 +78,30 @@ package enum HealthRequest {
         var writer = HeadWriter()
         writer.startRequest(method: .get, target: encoded(path))
         writer.field("Host", authority(of: server))
-        writer.field("User-Agent", "attestgate-health" as StaticString)
         writer.field("Connection", "close" as StaticString)
-        for field in setFields.fields { writer.field(field.name, field.value) }
+        append(setFields, to: &writer)
         return try writer.finish()
+    }
+
+    /// The same in the form of HTTP/2.
+    package static func block(
+        path: String, server: Upstream.Server.Endpoint, setFields: SetFields, scheme: Scheme
+    ) throws(HeadWriterError) -> FieldBlock {
+        let method = Array("GET".utf8)
+        let authority = Array(authority(of: server).utf8)
+        let target = Array(encoded(path).utf8)
+        let authorityEnd = method.count + authority.count
+        var writer = FieldBlockWriter(
+            method + authority + target, method: 0..<method.count, scheme: scheme.name,
+            authority: method.count..<authorityEnd,
+            path: authorityEnd..<(authorityEnd + target.count))
+        append(setFields, to: &writer)
+        return try writer.finish()
+    }
+
+    private static func append(_ setFields: SetFields, to writer: inout some FieldWriter) {
+        writer.field("User-Agent", "attestgate-health" as StaticString)
+        for field in setFields.fields { writer.field(field.name, field.value) }
     }
 
     private static func authority(of server: Upstream.Server.Endpoint) -> String {
@@ -122,7 +154,7 @@ final class HealthProbe: UpstreamChannelUser {
     var onResult: ((Failure?) -> Void)?
 
     private let address: SocketAddress
-    private let request: [UInt8]
+    private let request: UpstreamRequestHead.Form
     private let health: Upstream.Health
     private let pool: UpstreamPool
     private let loop: EventLoop
@@ -136,7 +168,8 @@ final class HealthProbe: UpstreamChannelUser {
     private static let bodyBytesMax = 64 * 1024
 
     init(
-        _ address: SocketAddress, request: [UInt8], health: Upstream.Health, pool: UpstreamPool,
+        _ address: SocketAddress, request: UpstreamRequestHead.Form, health: Upstream.Health,
+        pool: UpstreamPool,
         on loop: EventLoop
     ) {
         self.address = address
@@ -169,6 +202,11 @@ final class HealthProbe: UpstreamChannelUser {
         status = nil
         bodyBytes = 0
         loop.set(end, after: health.timeout)
+        // HTTP/1.1 is asked on a connection of its own, which shows that the server takes one.
+        if pool.http2Scheme != nil, let open = pool.takeIdle(address, for: self) {
+            channel = open
+            return connected()
+        }
         do throws(SystemError) {
             channel = try pool.connect(address, for: self)
         } catch {
@@ -203,7 +241,7 @@ final class HealthProbe: UpstreamChannelUser {
         guard let channel else { return }
         channel.begin(
             UpstreamRequestHead(
-                bytes: request, isChunked: false, isHead: false, limits: HeadLimits()))
+                form: request, body: .none, isHead: false, limits: HeadLimits()))
         channel.endRequest()
         channel.flush()
     }

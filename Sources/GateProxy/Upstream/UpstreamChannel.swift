@@ -30,14 +30,24 @@ protocol UpstreamChannel: AnyObject {
 
 /// A request's head as a channel takes it.
 struct UpstreamRequestHead {
-    /// The head in the form of HTTP/1.1, written by ``UpstreamHead``, empty line included.
-    var bytes: [UInt8]
-    /// Whether the body goes in chunks, its length unknown.
-    var isChunked: Bool
+    /// The head as ``UpstreamHead`` wrote it.
+    enum Form {
+        /// The bytes of HTTP/1.1, empty line included.
+        case http1([UInt8])
+        /// The section of HTTP/2.
+        case http2(FieldBlock)
+    }
+
+    var form: Form
+    /// How the body goes.
+    var body: UpstreamBody
     /// Whether the answer has no body, whatever it says of its length.
     var isHead: Bool
     /// What the answer's head may measure.
     var limits: HeadLimits
+
+    /// Whether a body follows.
+    var hasBody: Bool { body != .none && body != .length(0) }
 }
 
 /// What a channel tells the request that uses it.
@@ -76,12 +86,18 @@ enum UpstreamFailure: Error, Equatable {
     case firstByteTimeout
     /// No TLS with the server: one clause.
     case handshake(String)
+    /// The HTTP/2 session has come to its end: one clause.
+    case http2(String)
     case idleTimeout
     case malformed(MessageError)
     /// No address of the upstream is known.
     case noAddress
     /// No place within `max_active`: the queue is full, or the time to wait was over.
     case noSlot
+    /// The server took nothing of the request (REFUSED_STREAM, GOAWAY).
+    case refused
+    /// The server reset the stream, with this code.
+    case reset(String, afterBytes: Bool)
     /// The held body could not be read back.
     case spool(SystemError)
 
@@ -89,7 +105,8 @@ enum UpstreamFailure: Error, Equatable {
     var isTimeout: Bool {
         switch self {
         case .connectTimeout, .firstByteTimeout, .idleTimeout: return true
-        case .allDown, .closed, .connect, .handshake, .malformed, .noAddress, .noSlot, .spool:
+        case .allDown, .closed, .connect, .handshake, .http2, .malformed, .noAddress, .noSlot,
+            .refused, .reset, .spool:
             return false
         }
     }
@@ -114,10 +131,14 @@ extension UpstreamFailure: CustomStringConvertible {
         case .connectTimeout: return "no connection in time"
         case .firstByteTimeout: return "no answer in time"
         case .handshake(let clause): return "TLS: \(clause)"
+        case .http2(let clause): return "HTTP/2: \(clause)"
         case .idleTimeout: return "no progress in time"
         case .malformed(let error): return "malformed answer: \(error)"
         case .noAddress: return "no address is known"
         case .noSlot: return "no place within max_active"
+        case .refused: return "the request was refused unread"
+        case .reset(let code, let afterBytes):
+            return "reset with \(code) \(afterBytes ? "within" : "before") the answer"
         case .spool(let error): return "held body: \(error)"
         }
     }

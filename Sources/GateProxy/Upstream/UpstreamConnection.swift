@@ -81,14 +81,16 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
     }
 
     func begin(_ head: UpstreamRequestHead) {
-        precondition(phase == .inUse)
+        guard phase == .inUse, case .http1(let bytes) = head.form else {
+            preconditionFailure("a head of HTTP/2 on an HTTP/1.1 connection")
+        }
         decoder = ResponseDecoder(requestMethodIsHead: head.isHead, limits: head.limits)
         requests += 1
         hasReceived = false
         isPersistent = false
         isRequestWhole = false
-        isChunked = head.isChunked
-        output.append(head.bytes)
+        isChunked = head.body == .chunked
+        output.append(bytes)
     }
 
     func write(body bytes: [UInt8], _ range: Range<Int>) {

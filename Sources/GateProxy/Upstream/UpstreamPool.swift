@@ -1,5 +1,6 @@
 internal import GateBytes
 internal import GateConfig
+internal import GateHTTP
 internal import GateRuntime
 
 /// The connections of one loop to one upstream; idle ones are kept, the newest used first.
@@ -18,6 +19,8 @@ final class UpstreamPool {
     private var idleCount = 0
     private let sweep = Deadline()
     private let idleMax: Int
+    /// Where the connections are where the service speaks HTTP/2.
+    private let http2: HTTP2UpstreamPool?
 
     /// - Parameter idleMax: The most idle connections this loop keeps, over all servers.
     init(
@@ -31,6 +34,7 @@ final class UpstreamPool {
         self.idleMax = idleMax
         self.loop = loop
         self.memory = memory
+        http2 = upstream.protocol == .http1 ? nil : HTTP2UpstreamPool(upstream, on: loop)
         sweep.onPassed = { [weak self] in self?.closeExpired() }
     }
 
@@ -78,7 +82,8 @@ final class UpstreamPool {
     /// (threat T16).
     func takeIdle(
         _ server: SocketAddress, for user: any UpstreamChannelUser
-    ) -> UpstreamConnection? {
+    ) -> (any UpstreamChannel)? {
+        if let http2 { return http2.take(server, for: user) }
         while let connection = popIdle(server) {
             let isFresh = connection.idleSince + upstream.keepaliveIdle > loop.now
             guard isFresh, connection.isQuiet else {
@@ -104,13 +109,30 @@ final class UpstreamPool {
         if idle[server]?.isEmpty == true { idle[server] = nil }
     }
 
-    /// Starts a new connection to `server`.
+    /// Starts a new connection to `server`, or joins one that is being made.
     func connect(
         _ server: SocketAddress, for user: any UpstreamChannelUser
-    ) throws(SystemError) -> UpstreamConnection {
-        try UpstreamConnection(
+    ) throws(SystemError) -> any UpstreamChannel {
+        if let http2 { return try http2.connect(server, security: nil, for: user) }
+        return try UpstreamConnection(
             to: server, security: nil, memory: memory, on: loop, user: user)
     }
+
+    /// The head of a request as this upstream is sent it.
+    func write(
+        _ head: RequestHead, _ fields: HostFields, _ context: UpstreamContext
+    ) throws(HeadWriterError) -> UpstreamRequestHead.Form {
+        guard let scheme = http2Scheme else {
+            return .http1(
+                try UpstreamHead.bytes(head, fields, context, setFields: setFields))
+        }
+        return .http2(
+            try UpstreamHead.block(
+                head, fields, context, setFields: setFields, scheme: scheme))
+    }
+
+    /// The scheme of requests to a service that speaks HTTP/2; nil for another.
+    var http2Scheme: Scheme? { http2 == nil ? nil : .http }
 
     /// Takes back a connection whose exchange ended cleanly; keeps it or closes it.
     func giveBack(_ channel: any UpstreamChannel) {
@@ -136,6 +158,7 @@ final class UpstreamPool {
         for connections in idle.values { connections.forEach { $0.close() } }
         idle = [:]
         idleCount = 0
+        http2?.closeAll()
     }
 
     private func closeOldest() {

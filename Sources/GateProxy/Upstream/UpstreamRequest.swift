@@ -28,8 +28,8 @@ protocol UpstreamRequestOwner: AnyObject {
 ///
 /// Tried again (design decision 8): while no connection stood, so nothing was sent; on a fresh
 /// connection when a *reused* one closed before any answer and the request is idempotent with its
-/// body still whole; each time on another server where there is one. Never otherwise, whatever the
-/// proof: it is spent once either way.
+/// body still whole; when the server says that it took nothing of it; each time on another server
+/// where there is one. Never otherwise, whatever the proof: it is spent once either way.
 ///
 /// Under `max_active` it first waits for its place, which it holds over all attempts.
 final class UpstreamRequest: UpstreamChannelUser {
@@ -117,7 +117,7 @@ final class UpstreamRequest: UpstreamChannelUser {
         self.slot = slot ?? pool.makeSlot()
         wanted = BalancerRequest(key: message.key)
         retriesLeft = pool.upstream.retries
-        if case .streamed(held: nil) = message.body, message.isIdempotent { replay = [] }
+        if case .streamed(held: nil) = message.body, isWorthKeeping { replay = [] }
     }
 
     /// Begins. The owner may hear of a failure before this returns.
@@ -164,6 +164,12 @@ final class UpstreamRequest: UpstreamChannelUser {
     func flushBody() {
         guard phase != .ended, phase != .connecting, isStreamed, !isRequestSent else { return }
         channel?.flush()
+    }
+
+    /// Whether there is a case in which the body would be sent again.
+    private var isWorthKeeping: Bool {
+        if case .http2 = message.head.form { return true }
+        return message.isIdempotent
     }
 
     private func keepForReplay(_ bytes: [UInt8], _ range: Range<Int>) {
@@ -416,6 +422,11 @@ final class UpstreamRequest: UpstreamChannelUser {
             waiting = replay ?? []
             wanted.avoided = choice?.id
             attempt(mayReuse: false)
+        case .refused where phase == .waitingForHead && isRepeatable && retriesLeft > 0:
+            // Nothing of it was taken (RFC 9113 §8.7): the same as if nothing had been sent.
+            retriesLeft -= 1
+            waiting = replay ?? []
+            attempt(mayReuse: true)
         default:
             // One that was idle says nothing of the server: it may close those when it likes.
             if failure != .closed(afterBytes: false) || !wasReused { noteFailure() }
