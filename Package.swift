@@ -70,8 +70,8 @@ let package = Package(
             name: "attestgate",
             dependencies: [
                 "GateBytes", "GateCrypto", "AppAttest", "AppAttestWire", "AppAttestDevice",
-                "GateConfig", "GateHTTP", "GateLock", "GateProxy", "GateRuntime", "CGateBuild",
-                "CGateNGHTTP2",
+                "GateConfig", "GateHTTP", "GateLock", "GateProxy", "GateRuntime", "GateTLS",
+                "CGateBuild", "CGateNGHTTP2",
             ],
             swiftSettings: swift),
 

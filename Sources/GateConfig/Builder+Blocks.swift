@@ -28,6 +28,7 @@ extension Builder {
         checkHeadSizes(limits)
         let listener = Listener(
             name: name ?? "", addresses: buildAddresses(line, body),
+            tls: body.first("tls").flatMap { buildTLS($0) },
             trustedProxies: buildTrusted(
                 resolver.setting("trusted_proxies", .listener, in: [body])),
             limits: ListenerLimits(

@@ -91,6 +91,8 @@ package struct Listener: Sendable, Equatable {
     package var name: String
     /// Where it listens; at least one.
     package var addresses: [ListenAddress]
+    /// Its certificates; nil is a clear listener.
+    package var tls: ListenerTLS?
     /// Peers whose `X-Forwarded-*`, request id and account field are believed.
     package var trustedProxies: [Network]
     /// Bounds on what a peer may send.

@@ -24,6 +24,36 @@ package protocol ConfigurationSource {
 
     /// Whether the file or socket `path` can be written to, or made in its directory.
     func examine(file path: String) throws(SourceError)
+
+    /// What two PEM texts say: a certificate with its chain, and a private key.
+    func examine(certificate pair: CertificatePair) throws(CertificateFault) -> CertificateFacts
+
+    /// Whether a PEM text holds certificates of authorities and nothing unreadable.
+    func examine(authorities text: [UInt8]) throws(SourceError)
+}
+
+/// What a certificate says of its time.
+package struct CertificateFacts: Sendable, Equatable {
+    /// Its first and last moment, in seconds of UTC since 1970.
+    package var validity: ClosedRange<Int64>
+    /// Now, as the source's clock has it.
+    package var now: Int64
+
+    /// Facts of a certificate that was read.
+    package init(validity: ClosedRange<Int64>, now: Int64) {
+        self.validity = validity
+        self.now = now
+    }
+}
+
+/// Why a certificate and a key cannot be used; reasons are lowercase clauses.
+package enum CertificateFault: Error, Equatable, Sendable {
+    /// The certificate cannot be read, or is not taken.
+    case certificate(String)
+    /// The key is another certificate's.
+    case foreignKey
+    /// The key cannot be read.
+    case key(String)
 }
 
 /// Why a source could not give what was asked for.
@@ -50,6 +80,12 @@ package struct MemoryConfigurationSource: ConfigurationSource, Sendable {
     package var unresolvable: Set<String>
     /// Directories and files that cannot be written to; every other can.
     package var unwritable: Set<String>
+    /// What is wrong with a certificate, by the text of its chain; every other is good.
+    package var badCertificates: [[UInt8]: CertificateFault] = [:]
+    /// When a certificate is valid, by the text of its chain; every other is for ever.
+    package var validities: [[UInt8]: ClosedRange<Int64>] = [:]
+    /// The time, in seconds of UTC since 1970.
+    package var now: Int64 = 1_796_000_000
 
     /// A source of text files.
     package init(
@@ -107,5 +143,18 @@ package struct MemoryConfigurationSource: ConfigurationSource, Sendable {
     /// Whether the file can be written to or made.
     package func examine(file path: String) throws(SourceError) {
         try examine(directory: path)
+    }
+
+    /// What was said of the chain.
+    package func examine(
+        certificate pair: CertificatePair
+    ) throws(CertificateFault) -> CertificateFacts {
+        if let fault = badCertificates[pair.chain] { throw fault }
+        return CertificateFacts(validity: validities[pair.chain] ?? 0...Int64.max, now: now)
+    }
+
+    /// Whether nothing was said against the text.
+    package func examine(authorities text: [UInt8]) throws(SourceError) {
+        if case .certificate(let reason)? = badCertificates[text] { throw SourceError(reason) }
     }
 }

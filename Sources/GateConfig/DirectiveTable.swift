@@ -83,7 +83,7 @@ enum DirectiveTable {
         Directive("address", .listener, "ADDRESS mode=OCTAL", "where to listen").required
             .repeating(),
         Directive("http", .listener, "h1|~h2|~h2c…", "protocols spoken").defaulting(Defaults.http),
-        Directive("tls", .listener, "", "certificates").opening(.listenerTLS).later,
+        Directive("tls", .listener, "", "certificates").opening(.listenerTLS),
         Directive(
             "proxy_protocol", .listener, "off | ~require from NETWORK…",
             "whether a PROXY line comes first"
@@ -122,7 +122,7 @@ enum DirectiveTable {
         )
         .defaulting(Defaults.clientCA).calling("certificate"),
         Directive("tickets", .listenerTLS, "off | rotate DURATION", "session tickets")
-            .defaulting(Defaults.tickets),
+            .defaulting(Defaults.tickets).within(["": Limits.ticketSeconds]),
     ]
 
     private static let apple = [

@@ -126,7 +126,9 @@ private struct DumpWriter {
             return
         }
         let given = chain.first?.all(row.name) ?? []
-        if given.isEmpty, row.repeats == .never, row.name != "admin", let level = row.opens {
+        // Without these blocks there is no such thing, and no default for it.
+        let isOptional = row.name == "admin" || row.name == "tls"
+        if given.isEmpty, row.repeats == .never, !isOptional, let level = row.opens {
             let head = "\(row.name) {"
             open(head, "default", blocks)
             write(level: level, chain: [], blocks: blocks + [row.name])

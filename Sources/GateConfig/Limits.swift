@@ -46,6 +46,11 @@ enum Limits {
     static let durationSecondsMax = 365 * 86_400
     /// Lifetimes of challenges, in seconds: spent ids are stored for as long.
     static let challengeSeconds = 1...(30 * 86_400)
+    /// Life of a key of session tickets, in seconds: no ticket may live longer (RFC 8446 §4.6.1).
+    static let ticketSeconds = 1...(7 * 86_400)
+    /// A certificate that ends within this many seconds is warned about: a week is what a renewal
+    /// that failed leaves to be noticed in.
+    static let certificateWarningSeconds: Int64 = 7 * 86_400
     /// Bytes of a secret sent upstream.
     static let secretBytesMax = 8192
     /// Bytes of a unix socket's path, with its end, on Linux.

@@ -66,7 +66,8 @@ extension Builder {
                 host.unmatched == .enforce
                 || host.routes.contains { $0.mode == .enforce || $0.mode == .monitor }
             guard isProtected else { continue }
-            for listener in configuration.listeners where host.listeners.contains(listener.name) {
+            for listener in configuration.listeners
+            where listener.tls == nil && host.listeners.contains(listener.name) {
                 for case .ip(let address, let port) in listener.addresses
                 where IPText.isPublic(address) {
                     guard
@@ -78,7 +79,7 @@ extension Builder {
                         found.place,
                         "listener \(listener.name.quoted) is clear on a public address and serves "
                             + "protected routes of host \((host.names.first ?? "").quoted)",
-                        "listen on a loopback or private address behind TLS")
+                        "give it a tls block, or listen on a loopback or private address")
                 }
             }
         }

@@ -13,6 +13,15 @@ package enum TLSVersion: Sendable, Equatable {
     }
 }
 
+/// Certificates of authorities, as PEM.
+package enum TLSAuthorities {
+    /// Reads them; throws what is wrong.
+    package static func examine(_ text: [UInt8]) throws(TLSSetupError) {
+        let context = try unsafe SSLContext(TLS_server_method(), minVersion: .tls12)
+        try context.trust(authorities: text, isAnnounced: false)
+    }
+}
+
 /// The owner of one `SSL_CTX`, with what holds for every connection of the gate. Not changed once
 /// its maker has returned, so any thread may use it.
 @safe final class SSLContext: Sendable {

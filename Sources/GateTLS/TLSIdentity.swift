@@ -57,6 +57,11 @@ internal import CGateOpenSSL
         unsafe EVP_PKEY_free(key)
     }
 
+    /// Tries whether a connection could show it: not with a key that is too short.
+    package func examine() throws(TLSSetupError) {
+        try install(in: unsafe SSLContext(TLS_server_method(), minVersion: .tls12))
+    }
+
     /// Puts the identity into `context`, beside those of other algorithms.
     func install(in context: SSLContext) throws(TLSSetupError) {
         OpenSSLErrors.clear()

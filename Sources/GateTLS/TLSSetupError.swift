@@ -9,6 +9,14 @@ package enum TLSSetupError: Error, Equatable, CustomStringConvertible {
     /// OpenSSL does not take a setting, or a certificate it could read.
     case rejected(String)
 
+    /// The reason alone, for those who name the file themselves.
+    package var clause: String {
+        switch self {
+        case .certificate(let reason), .key(let reason), .rejected(let reason): reason
+        case .foreignKey: description
+        }
+    }
+
     /// One lowercase clause.
     package var description: String {
         switch self {

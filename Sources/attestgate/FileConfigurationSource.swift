@@ -1,4 +1,5 @@
 internal import GateConfig
+internal import GateTLS
 internal import Glibc
 
 /// Configuration from the file system, the environment and the resolver. Reads and looks up;
@@ -111,6 +112,30 @@ struct FileConfigurationSource: ConfigurationSource {
         }
         guard unsafe access(parent, W_OK | X_OK) == 0 else {
             throw SourceError("\(parent): \(Self.failure(errno).reason)")
+        }
+    }
+
+    /// What a certificate and a key say, as OpenSSL reads them.
+    func examine(certificate pair: CertificatePair) throws(CertificateFault) -> CertificateFacts {
+        do throws(TLSSetupError) {
+            let identity = try TLSIdentity(chain: pair.chain, key: pair.key)
+            try identity.examine()
+            return CertificateFacts(validity: identity.validity, now: Int64(time(nil)))
+        } catch {
+            switch error {
+            case .certificate(let reason), .rejected(let reason): throw .certificate(reason)
+            case .foreignKey: throw .foreignKey
+            case .key(let reason): throw .key(reason)
+            }
+        }
+    }
+
+    /// Whether OpenSSL can read the certificates of `text`.
+    func examine(authorities text: [UInt8]) throws(SourceError) {
+        do throws(TLSSetupError) {
+            try TLSAuthorities.examine(text)
+        } catch {
+            throw SourceError(error.clause)
         }
     }
 

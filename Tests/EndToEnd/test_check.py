@@ -180,7 +180,7 @@ class Check(case.Case):
 
     def test_what_belongs_to_a_later_version_says_so(self):
         later = {
-            "listener": ["tls {\n certificate file:/a file:/b\n }", "http h2 h1",
+            "listener": ["http h2 h1",
                          "proxy_protocol require from 127.0.0.0/8"],
             "app": ["receipts refresh", "receipts require"],
             "upstream": ["protocol h2"],

@@ -26,7 +26,7 @@ private let allowedImports: [String: Set<String>] = [
     "attestgate": [
         "AppAttest", "AppAttestDevice", "AppAttestWire", "CGateBuild", "CGateNGHTTP2", "Dispatch",
         "FoundationEssentials", "GateBytes", "GateConfig", "GateCrypto", "GateHTTP", "GateLock",
-        "GateProxy", "GateRuntime", "Glibc",
+        "GateProxy", "GateRuntime", "GateTLS", "Glibc",
     ],
 ]
 

@@ -1,5 +1,6 @@
 internal import GateConfig
 internal import GateRuntime
+internal import GateTLS
 
 /// What is known of a client's connection: the same for every request on it.
 struct ClientFacts {
@@ -7,8 +8,11 @@ struct ClientFacts {
     var peer: SocketAddress
     /// Where the connection came in.
     let listener: ListenerRuntime
-    /// Whether the connection is encrypted.
-    var scheme = Scheme.http
+    /// What the handshake said; nil on a clear connection.
+    var tls: TLSFacts?
+
+    /// The scheme of every request.
+    var scheme: Scheme { tls == nil ? .http : .https }
 
     init(peer: SocketAddress, listener: ListenerRuntime) {
         self.peer = peer

@@ -3,6 +3,7 @@ internal import GateConfig
 internal import GateHTTP
 internal import GateRuntime
 internal import GateStore
+internal import GateTLS
 
 /// What an exchange notes on its way for its line in the access log.
 struct AccessRecord {
@@ -43,6 +44,7 @@ extension Exchange {
             line.target = Array(head.bytes[head.target])
             line.version = head.version
         }
+        line.tls = client.tls?.version
         line.status = log.status
         line.code = log.code
         line.verdict = log.verdict

@@ -126,6 +126,9 @@ final class Exchange {
         guard let index = listener.hosts.find(head.bytes, head.host) else {
             return refuse(Refusal(.hostUnknown, at: .checks))
         }
+        guard !listener.isMisdirected(client, host: index, name: head.bytes[head.host]) else {
+            return refuse(Refusal(.hostUnknown, at: .checks))
+        }
         let host = worker.context.hosts[index]
         self.host = host
         do throws(MessageError) {

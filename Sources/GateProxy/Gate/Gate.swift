@@ -3,6 +3,7 @@ package import GateConfig
 internal import GateLock
 internal import GateRuntime
 internal import GateStore
+internal import GateTLS
 
 /// A running gate: loops, listeners and what they share.
 package final class Gate: Sendable {
@@ -65,10 +66,16 @@ package final class Gate: Sendable {
         for (index, upstream) in configuration.upstreams.enumerated() {
             upstreamIndices[upstream.name] = index
         }
-        let listeners = configuration.listeners.map { listener in
-            ListenerRuntime(
-                listener,
-                hosts: HostTable(configuration: configuration, listener: listener.name))
+        var listeners: [ListenerRuntime] = []
+        for listener in configuration.listeners {
+            listeners.append(
+                try ListenerRuntime(listener, configuration: configuration, clock: clock))
+        }
+        if !configuration.admin.isEmpty {
+            listeners.append(
+                try ListenerRuntime(
+                    .admin(configuration.admin), configuration: configuration, isAdmin: true,
+                    clock: clock))
         }
         let hosts = configuration.hosts.map { host in
             HostRuntime(
@@ -82,7 +89,7 @@ package final class Gate: Sendable {
         }
         return GateContext(
             configuration: configuration, hosts: hosts,
-            listeners: listeners + adminListener(configuration),
+            listeners: listeners,
             upstreams: upstreams, store: services.store, spool: services.spool,
             verification: VerificationPool(
                 width: max(1, SystemFacts.cores / 2), waitingMax: Gate.attestationsWaitingMax),
@@ -93,16 +100,10 @@ package final class Gate: Sendable {
     /// Attestations in line for the pool, a few milliseconds each; beyond it: `retry_later`.
     private static let attestationsWaitingMax = 1024
 
-    private static func adminListener(_ configuration: Configuration) -> [ListenerRuntime] {
-        guard !configuration.admin.isEmpty else { return [] }
-        let hosts = HostTable(configuration: configuration, listener: "")
-        return [ListenerRuntime(.admin(configuration.admin), hosts: hosts, isAdmin: true)]
-    }
-
-    /// What has to be done now and then: names resolved anew, and spent challenges whose life is
-    /// over let go (the store does so by itself while it admits). By a loop's deadlines and not by
-    /// Dispatch's timers: those make their descriptor when the first is armed, perhaps just when
-    /// none is left.
+    /// What has to be done now and then: names resolved anew, and ticket keys and spent challenges
+    /// whose life is over let go (the store does so by itself while it admits). By a loop's
+    /// deadlines and not by Dispatch's timers: those make their descriptor when the first is armed,
+    /// perhaps just when none is left.
     private static func keepHouse(_ context: GateContext, on worker: Worker) {
         worker.loop.run {
             worker.startHealthChecks()
@@ -111,6 +112,7 @@ package final class Gate: Sendable {
             }
             worker.every(.seconds(60)) {
                 context.store.forgetExpired(now: UInt32(clamping: context.unixSeconds()))
+                context.listeners.forEach { $0.tls?.rotateTicketKeys() }
             }
         }
     }

@@ -7,7 +7,8 @@ package import GateConfig
 internal import GateCrypto
 internal import GateHTTP
 internal import GateLock
-internal import GateRuntime
+package import GateRuntime
+internal import GateTLS
 
 /// A fault that keeps a start from happening, beyond what the configuration's check finds.
 package struct StartError: Error, CustomStringConvertible {
@@ -103,6 +104,9 @@ package final class ListenerRuntime: Sendable {
     let headLimits: HeadLimits
     /// Whether this is the admin endpoint: health and readiness, nothing else.
     let isAdmin: Bool
+    /// Its certificates and rules; nil where it is clear.
+    let tls: TLSServerContext?
+    private let serverNames: ServerNameRule
     private let connections = Lock(Connections())
 
     private struct Connections: Sendable {
@@ -110,10 +114,16 @@ package final class ListenerRuntime: Sendable {
         var perAddress: [IPAddress: Int] = [:]
     }
 
-    package init(_ listener: Listener, hosts: HostTable, isAdmin: Bool = false) {
+    /// - Throws: What OpenSSL does not take of the listener's `tls` block.
+    package init(
+        _ listener: Listener, configuration: Configuration, isAdmin: Bool = false,
+        clock: any Clock
+    ) throws(StartError) {
         self.listener = listener
-        self.hosts = hosts
+        hosts = HostTable(configuration: configuration, listener: isAdmin ? "" : listener.name)
         self.isAdmin = isAdmin
+        tls = try ListenerRuntime.makeTLS(listener, clock: clock)
+        serverNames = ServerNameRule(configuration, listener: listener)
         headLimits = HeadLimits(
             headerFields: listener.limits.headerFields, headerSize: listener.limits.headerSize,
             fieldSize: listener.limits.fieldSize, targetSize: listener.limits.targetSize)
@@ -129,7 +139,20 @@ package final class ListenerRuntime: Sendable {
     }
 
     /// What a new connection has to pass before its first request, made for each anew.
-    func makeIntakeSteps() -> [any IntakeStep] { [] }
+    func makeIntakeSteps() -> [any IntakeStep] {
+        guard let tls else { return [] }
+        return [TLSStep(tls)]
+    }
+
+    /// Whether a request for the host at `index`, called `name`, came on a connection that was made
+    /// for another one, or lacks the certificate that the listener asks for (T18).
+    func isMisdirected(_ client: ClientFacts, host index: Int, name: ArraySlice<UInt8>) -> Bool {
+        guard let tls, let facts = client.tls else { return false }
+        if case .require? = listener.tls?.clientCA, !facts.isPeerVerified { return true }
+        guard let serverName = facts.serverName else { return false }
+        return serverNames.isMisdirected(
+            serverName: serverName, host: index, name: name, certificates: tls.certificates)
+    }
 
     /// Counts a new connection in; false when the listener or the peer's address has its fill.
     func admit(_ peer: SocketAddress) -> Bool {
