@@ -53,28 +53,100 @@ class Unreachable(case.Case):
         self.assertIn(answer.code, ("upstream_unavailable", "upstream_timeout"), answer)
         self.assertLess(time.monotonic() - began, 5)
 
-    def test_a_name_moves(self):
-        hosts = os.path.join(self.temporary(), "hosts")
-        mounted = f'mount --bind {hosts} /etc/hosts && exec "$@"'
-        inside = ["unshare", "-rm", "sh", "-c", mounted, "-"]
 
-        def point(address):
-            with open(hosts, "w", encoding="utf-8") as file:  # the same file, as it is mounted
-                file.write(f"{address} service.test\n")
+class Names(case.Case):
+    """A hosts file of the gate's own, which the test rewrites while the gate runs."""
 
-        point("127.0.0.9")
-        if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+    def setUp(self):
+        self.hosts = os.path.join(self.temporary(), "hosts")
+        mounted = f'mount --bind {self.hosts} /etc/hosts && exec "$@"'
+        self.inside = ["unshare", "-rm", "sh", "-c", mounted, "-"]
+        self.point()
+        if subprocess.run([*self.inside, "true"], capture_output=True, check=False).returncode:
             self.skipTest("no mount namespace of one's own here")
+
+    def point(self, **names):
+        """Writes the hosts file: the same file, as it is mounted."""
+        with open(self.hosts, "w", encoding="utf-8") as file:
+            for name, addresses in names.items():
+                file.writelines(f"{address} {name}.test\n" for address in addresses.split())
+
+    def run_named(self, servers, lines=()):
+        service = self.recorder(host="0.0.0.0")
+
+        def change(settings):
+            settings.top.append("loops 1")
+            settings.servers = [f"{server}:{service.port}" for server in servers]
+            settings.upstream = ["resolve every=1s", "retry 0", *lines]
+        self.run_gate(change, service=service, prefix=self.inside)
+
+    def status_becomes(self, status):
+        return gates.poll(lambda: self.ask("GET", "/public").status == status)
+
+    def test_a_name_moves(self):
+        self.point(service="127.0.0.9")
         service = self.recorder()
 
         def change(settings):
             settings.servers = [f"service.test:{service.port}"]
             settings.upstream = ["resolve every=1s", "retry 0"]
-        self.run_gate(change, service=service, prefix=inside)
+        self.run_gate(change, service=service, prefix=self.inside)
         for address, status in (("127.0.0.9", 502), ("127.0.0.1", 200), ("127.0.0.9", 502)):
-            point(address)
-            self.assertTrue(gates.poll(
-                lambda wanted=status: self.ask("GET", "/public").status == wanted), address)
+            self.point(service=address)
+            self.assertTrue(self.status_becomes(status), address)
+
+    def test_a_name_that_is_not_there_at_the_start(self):
+        self.run_named(["service.test"])
+        answer = self.ask("GET", "/public")
+        self.check_problem(answer, "upstream_unavailable")
+        self.check_reason(answer, "upstream")
+        said = self.gate.err.wait(lambda line: "no address is known" in line)
+        self.assertIn("upstream service: no address is known", said or "")
+        self.point(service="127.0.0.1")
+        self.assertTrue(self.status_becomes(200))
+        self.assertTrue(self.gate.err.wait(lambda line: "resolves again" in line))
+        lines = self.gate.err.text.split("\n")
+        missed = [line for line in lines if 'upstream service: name "service.test" does' in line]
+        self.assertEqual(len(missed), 1, "said once, not every round")
+
+    def test_a_name_that_goes_keeps_its_last_addresses_and_its_neighbours_theirs(self):
+        self.point(one="127.0.0.2 127.0.0.3", two="127.0.0.4")
+        self.run_named(["one.test", "two.test", "127.0.0.5"])
+
+        def turns():
+            return [self.gate.logged(self.ask("GET", "/public"))["upstream"].split(":")[0]
+                    for _ in range(8)]
+        everyone = [f"127.0.0.{number}" for number in (2, 3, 4, 5)]
+        self.assertEqual(sorted(turns()), sorted(2 * everyone))
+        self.point(two="127.0.0.4")
+        self.assertTrue(self.gate.err.wait(lambda line: '"one.test" does not resolve' in line))
+        self.assertEqual(sorted(turns()), sorted(2 * everyone))
+        self.point(one="127.0.0.6", two="127.0.0.4")
+        self.assertTrue(self.gate.err.wait(lambda line: "resolves again" in line))
+        rest = ["127.0.0.4", "127.0.0.5", "127.0.0.6"]
+        self.assertEqual(set(turns()), set(rest))
+
+    def test_a_health_check_follows_the_addresses(self):
+        self.point(service="127.0.0.2")
+        self.run_named(["service.test"], ["health GET /healthz every=200ms fall=1"])
+        self.assertTrue(self.service.wait_until(lambda: self.service.requests))
+        self.point(service="127.0.0.2 127.0.0.3")
+        reached = set()
+
+        def note(request):
+            reached.add(request.get("Host"))
+            return upstream.answer()
+        self.service.respond = note
+        self.assertTrue(self.service.wait_until(lambda: "127.0.0.3" in self.service.locals))
+        self.point(service="127.0.0.3")
+        self.assertTrue(gates.poll(lambda: self.is_left_alone("127.0.0.2")))
+        self.assertEqual(reached, {f"service.test:{self.service.port}"})
+
+    def is_left_alone(self, address):
+        """Whether three checks of another came without one of this."""
+        self.service.locals.clear()
+        self.service.wait_until(lambda: len(self.service.locals) >= 4)
+        return address not in self.service.locals
 
 
 class Slow(case.Case):

@@ -50,12 +50,13 @@ class Recorder:
     each connection brought, by its number.
     """
 
-    def __init__(self, port=0, respond=None, address=None):
+    def __init__(self, port=0, respond=None, address=None, host="127.0.0.1"):
         self.respond = respond or (lambda request: answer())
         self.closes = False
         self.changed = threading.Condition()
         self.requests, self.raw, self.connections, self.faults = [], b"", 0, []
         self.open = set()
+        self.locals = []  # the address of this side of each connection, in order
         self.keeps_raw = True
         self.keeps_tapes, self.tapes = False, {}
         self.served = 0
@@ -65,7 +66,7 @@ class Recorder:
         else:
             self.listener = socket.socket()
             self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self.listener.bind(("127.0.0.1", port))
+            self.listener.bind((host, port))
         self.listener.listen(256)
         self.port = 0 if address else self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -114,6 +115,8 @@ class Recorder:
             with self.changed:
                 self.connections += 1
                 number = self.connections
+                if not isinstance(name := connection.getsockname(), str):
+                    self.locals.append(name[0])
                 self.open.add(connection)
                 self.changed.notify_all()
             threading.Thread(target=self._serve, args=(connection, number), daemon=True).start()

@@ -72,6 +72,8 @@ package enum Balancer {
         from targets: inout [UpstreamTarget], _ balance: Upstream.Balance,
         for request: BalancerRequest, at now: Moment
     ) -> Int? {
+        // The usual case, without a list.
+        if targets.count == 1 { return targets[0].health.isUp ? 0 : nil }
         let ranks = targets.map { rank(of: $0, for: request, at: now) }
         guard let best = ranks.lazy.compactMap(\.self).min() else { return nil }
         var candidates = targets.indices.filter { ranks[$0] == best }

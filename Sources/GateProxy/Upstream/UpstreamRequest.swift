@@ -203,6 +203,8 @@ final class UpstreamRequest: UpstreamChannelUser {
         channel = nil
     }
 
+    deinit { leaveServer() }
+
     // MARK: Attempts
 
     private func attempt(mayReuse: Bool) {
