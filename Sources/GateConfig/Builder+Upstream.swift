@@ -9,8 +9,9 @@ extension Builder {
         func setting(_ name: String) -> Setting { resolver.setting(name, .upstream, in: [body]) }
         let keepalive = setting("keepalive")
         checkIdle(keepalive)
+        let servers = buildServers(body)
         let upstream = Upstream(
-            name: name ?? "", servers: buildServers(body), keepaliveConnections: keepalive.count(),
+            name: name ?? "", servers: servers, keepaliveConnections: keepalive.count(),
             keepaliveIdle: keepalive.duration("idle"),
             keepaliveRequests: keepalive.count("requests"),
             protocol: Upstream.ServiceProtocol(rawValue: setting("protocol").text) ?? .http1,
@@ -20,12 +21,26 @@ extension Builder {
                 firstByte: setting("timeouts").duration("first_byte"),
                 idle: setting("timeouts").duration("idle")),
             setFields: body.all("set_field").compactMap { buildField($0, body) },
+            tls: body.first("tls").flatMap { buildTLS($0, servers: servers) },
             balance: Upstream.Balance(rawValue: setting("balance").text) ?? .roundRobin,
             health: buildHealth(setting("health")),
             ejection: buildEjection(setting("eject"), body),
             activeLimit: buildActiveLimit(setting("max_active")),
             isLengthRequired: setting("request").text == "length")
+        checkProtocol(setting("protocol"), hasTLS: body.first("tls") != nil)
         return name == nil ? nil : upstream
+    }
+
+    /// `h2` is chosen in a handshake, `h2c` goes without one.
+    private mutating func checkProtocol(_ setting: Setting, hasTLS: Bool) {
+        guard let place = setting.words.first?.place, !setting.isFaulty else { return }
+        if setting.text == "h2", !hasTLS {
+            faults.error(
+                place, "protocol h2 needs a tls block",
+                "write h2c for HTTP/2 in clear, or add tls { }")
+        } else if setting.text == "h2c", hasTLS {
+            faults.error(place, "protocol h2c is HTTP/2 in clear", "write h2 beside a tls block")
+        }
     }
 
     private mutating func checkIdle(_ keepalive: Setting) {

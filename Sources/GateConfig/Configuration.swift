@@ -300,6 +300,8 @@ package struct Upstream: Sendable, Equatable {
     package var timeouts: Timeouts
     /// Fields the gate adds to every request.
     package var setFields: [SetField]
+    /// TLS towards the service; nil is clear.
+    package var tls: UpstreamTLS?
     /// Which server takes a request.
     package var balance: Balance
     /// Active health checks; nil for none.

@@ -159,9 +159,9 @@ enum DirectiveTable {
             "balance", .upstream, "round_robin | least_connections | hash key_id",
             "which server takes a request; without a verified key, hash is round robin"
         ).defaulting(Defaults.balance),
-        Directive("protocol", .upstream, "h1|h2c|~h2", "what the service speaks")
+        Directive("protocol", .upstream, "h1|h2c|h2", "what the service speaks")
             .defaulting(Defaults.upstreamProtocol),
-        Directive("tls", .upstream, "", "TLS towards the service").opening(.upstreamTLS).later,
+        Directive("tls", .upstream, "", "TLS towards the service").opening(.upstreamTLS),
         Directive("resolve", .upstream, "every=DURATION", "how often names are looked up")
             .defaulting(Defaults.resolve),
         Directive(

@@ -183,7 +183,6 @@ class Check(case.Case):
             "listener": ["http h2 h1",
                          "proxy_protocol require from 127.0.0.0/8"],
             "app": ["receipts refresh", "receipts require"],
-            "upstream": ["protocol h2"],
             "host": ["account subrequest service /who X-Account cache=5s",
                      "account client_cert subject"],
             "routes": ["bind body challenge=none", "bind envelope", "inline_enroll on",

@@ -16,12 +16,6 @@ struct AvailabilityTests {
         ("app", "receipts verify", "receipts verify"),
         ("app", "receipts require", "receipts require"),
         ("app", "receipts refresh", "receipts refresh"),
-        ("upstream", "protocol h2", "protocol h2"),
-        ("upstream", "protocol h2", "protocol h2"),
-        (
-            "upstream", "tls {\n verify off\n name a.b\n ca file:/c\n certificate file:/d env:E\n}",
-            "tls"
-        ),
         (
             "host",
             "account jwt {\n header Authorization\n jwks https://a/b refresh=1h\n issuer a\n "

@@ -160,3 +160,56 @@ struct ListenerTLSTests {
         #expect(!report.diagnostics.contains { $0.message.hasPrefix(warning) })
     }
 }
+
+@Suite("Upstream tls: who is taken for the service")
+struct UpstreamTLSTests {
+    private func load(_ lines: String, server: String = "127.0.0.1:9000") -> ConfigurationReport {
+        let text = hostText("", upstream: "tls {\n\(lines)\n}")
+            .replacing("127.0.0.1:9000", with: server)
+        return loadTLS("", faults: ["b": .foreignKey], text: text)
+    }
+
+    @Test("it is verified by its own name and the system's authorities unless the block says more")
+    func values() throws {
+        #expect(loadTLS(good).configuration?.upstreams[0].tls == nil)
+        let plain = load("")
+        let plainTLS = try #require(plain.configuration?.upstreams[0].tls, "\(plain.render())")
+        #expect(plainTLS.isVerified && plainTLS.name.isEmpty)
+        #expect(plainTLS.authorities == nil && plainTLS.certificate == nil)
+        #expect(plain.dump.text.contains("verify on"), "\(plain.dump.text)")
+        let whole = load("  name a.test\n  ca file:/ca.pem\n" + good)
+        let wholeTLS = try #require(whole.configuration?.upstreams[0].tls, "\(whole.render())")
+        #expect(wholeTLS.isVerified && wholeTLS.name == "a.test")
+        #expect(wholeTLS.authorities == Array("ca".utf8))
+        #expect(
+            wholeTLS.certificate
+                == CertificatePair(chain: Array("a".utf8), key: Array("ka".utf8)))
+    }
+
+    @Test("what is unsafe is warned about, what cannot be is an error")
+    func faults() {
+        let off = load("  verify off\n  ca file:/ca.pem")
+        #expect(off.configuration?.upstreams[0].tls?.isVerified == false)
+        #expect(
+            off.diagnostics.map(\.message) == [
+                "verify off takes any server for this upstream",
+                "\"ca\" has no use beside verify off",
+            ])
+        let socket = load("  verify on", server: "unix:/run/a.sock")
+        #expect(
+            socket.diagnostics.map(\.message) == [
+                "server \"unix:/run/a.sock\" has no name for its certificate"
+            ])
+        #expect(load("  name a.test", server: "unix:/run/a.sock").configuration != nil)
+        let clear = loadTLS("", text: hostText("", upstream: "protocol h2"))
+        #expect(clear.diagnostics.map(\.message) == ["protocol h2 needs a tls block"])
+        let twice = loadTLS(
+            "", text: hostText("", upstream: "protocol h2c\ntls {\n}"))
+        #expect(twice.diagnostics.contains { $0.message == "protocol h2c is HTTP/2 in clear" })
+        let foreign = load("  certificate file:/b.pem file:/a.key")
+        #expect(
+            foreign.diagnostics.map(\.message) == [
+                "key /a.key does not belong to certificate b.pem"
+            ])
+    }
+}

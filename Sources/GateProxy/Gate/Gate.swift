@@ -82,10 +82,11 @@ package final class Gate: Sendable {
                 host, app: apps[host.app], table: RouteTable(host: host),
                 upstreams: upstreamIndices)
         }
-        let upstreams = configuration.upstreams.map { upstream in
-            let servers = UpstreamServers(upstream)
+        var upstreams: [UpstreamServers] = []
+        for upstream in configuration.upstreams {
+            let servers = UpstreamServers(upstream, tls: try UpstreamServers.makeTLS(upstream))
             UpstreamRefresh.resolve(servers, log: services.errorLog)
-            return servers
+            upstreams.append(servers)
         }
         return GateContext(
             configuration: configuration, hosts: hosts,

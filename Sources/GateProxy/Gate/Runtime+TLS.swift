@@ -23,6 +23,23 @@ extension ListenerRuntime {
     }
 }
 
+extension UpstreamServers {
+    /// The context of an upstream; nil where it is clear.
+    static func makeTLS(_ upstream: Upstream) throws(StartError) -> TLSClientContext? {
+        guard let tls = upstream.tls else { return nil }
+        do throws(TLSSetupError) {
+            var identity: TLSIdentity?
+            if let pair = tls.certificate { identity = try TLSIdentity(pair) }
+            return try TLSClientContext(
+                TLSClientSettings(
+                    isVerified: tls.isVerified, authorities: tls.authorities, identity: identity,
+                    protocols: [upstream.protocol == .http2 ? "h2" : "http/1.1"]))
+        } catch {
+            throw StartError("upstream \"\(upstream.name)\": tls: \(error)")
+        }
+    }
+}
+
 extension TLSIdentity {
     convenience init(_ pair: CertificatePair) throws(TLSSetupError) {
         try self.init(chain: pair.chain, key: pair.key)

@@ -148,8 +148,9 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
         case .closed, .connecting:
             return
         case .idle:
-            // Neither a close nor a byte has a place here; the pool drops the connection.
-            guard readiness.contains(.readable) else { return }
+            // Neither a close nor a byte has a place here; the pool drops the connection. TLS has
+            // words of its own, tickets for one, that are neither.
+            guard readiness.contains(.readable), transport?.isQuiet != true else { return }
             let ended = onIdleEnd
             close()
             ended?()

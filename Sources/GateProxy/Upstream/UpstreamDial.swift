@@ -12,6 +12,8 @@ struct UpstreamSecurity {
     let context: TLSClientContext
     /// The name that the server's certificate must have.
     let name: String
+    /// Whether the server has to agree to HTTP/2.
+    let isHTTP2: Bool
 }
 
 /// Who waits for a connection.
@@ -94,6 +96,9 @@ final class UpstreamDial: EventHandler {
             guard try tls.handshake() else { return }
         } catch {
             return fail(error)
+        }
+        if security?.isHTTP2 == true, tls.facts.applicationProtocol != "h2" {
+            return fail(.handshake("the server does not speak HTTP/2"))
         }
         finish(tls)
     }

@@ -113,9 +113,10 @@ final class UpstreamPool {
     func connect(
         _ server: SocketAddress, for user: any UpstreamChannelUser
     ) throws(SystemError) -> any UpstreamChannel {
-        if let http2 { return try http2.connect(server, security: nil, for: user) }
+        let security = servers.security(for: server)
+        if let http2 { return try http2.connect(server, security: security, for: user) }
         return try UpstreamConnection(
-            to: server, security: nil, memory: memory, on: loop, user: user)
+            to: server, security: security, memory: memory, on: loop, user: user)
     }
 
     /// The head of a request as this upstream is sent it.
@@ -132,7 +133,9 @@ final class UpstreamPool {
     }
 
     /// The scheme of requests to a service that speaks HTTP/2; nil for another.
-    var http2Scheme: Scheme? { http2 == nil ? nil : .http }
+    var http2Scheme: Scheme? {
+        http2 == nil ? nil : upstream.tls == nil ? .http : .https
+    }
 
     /// Takes back a connection whose exchange ended cleanly; keeps it or closes it.
     func giveBack(_ channel: any UpstreamChannel) {

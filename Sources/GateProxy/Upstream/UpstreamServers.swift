@@ -2,6 +2,7 @@ internal import GateBytes
 package import GateConfig
 internal import GateLock
 package import GateRuntime
+package import GateTLS
 
 /// The servers of one upstream with their addresses, and what is known of each: shared by all
 /// loops, behind one lock.
@@ -14,6 +15,7 @@ package final class UpstreamServers: Sendable {
     let upstream: Upstream
     /// Its places for requests at one time; nil without `max_active`.
     let slots: UpstreamSlots?
+    private let tls: TLSClientContext?
 
     private struct State: Sendable {
         var targets: [UpstreamTarget] = []
@@ -26,8 +28,10 @@ package final class UpstreamServers: Sendable {
     /// Addresses of one name: more than any service has.
     private static let addressesMax = 64
 
-    package init(_ upstream: Upstream) {
+    /// - Parameter tls: How connections are encrypted; nil where they are not.
+    package init(_ upstream: Upstream, tls: TLSClientContext? = nil) {
         self.upstream = upstream
+        self.tls = tls
         slots = upstream.activeLimit.map { UpstreamSlots($0) }
     }
 
@@ -86,6 +90,24 @@ package final class UpstreamServers: Sendable {
             return state.targets[index].health.note(
                 isPassed: isPassed, rise: health.rise, fall: health.fall)
         }
+    }
+
+    /// How a new connection to `address` is encrypted, and the name its server must have; nil where
+    /// it is not.
+    func security(for address: SocketAddress) -> UpstreamSecurity? {
+        guard let tls, let settings = upstream.tls else { return nil }
+        func make(_ name: String) -> UpstreamSecurity {
+            UpstreamSecurity(context: tls, name: name, isHTTP2: upstream.protocol == .http2)
+        }
+        guard settings.name.isEmpty else {
+            return make(settings.name)
+        }
+        let line = targets.first { $0.address == address }.map { upstream.servers[$0.server] }
+        guard case .host(let name, _)? = line?.endpoint else {
+            // The address has left with a resolution; as a name it is at worst a wrong one.
+            return make("\(address.ipAddress?.description ?? "?")")
+        }
+        return make(name)
     }
 
     /// What is known now.
