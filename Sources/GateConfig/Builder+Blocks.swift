@@ -29,6 +29,8 @@ extension Builder {
         let listener = Listener(
             name: name ?? "", addresses: buildAddresses(line, body),
             tls: body.first("tls").flatMap { buildTLS($0) },
+            proxySources: buildProxySources(
+                resolver.setting("proxy_protocol", .listener, in: [body])),
             trustedProxies: buildTrusted(
                 resolver.setting("trusted_proxies", .listener, in: [body])),
             limits: ListenerLimits(
@@ -57,18 +59,24 @@ extension Builder {
         }
     }
 
-    private mutating func buildTrusted(_ setting: Setting) -> [Network] {
-        let networks = setting.words.compactMap { word -> Network? in
-            if case .network(let network) = word.value { network } else { nil }
+    private mutating func buildProxySources(_ setting: Setting) -> [Network] {
+        for word in setting.words where word.isEveryNetwork {
+            guard let place = word.place else { continue }
+            faults.warning(
+                place, "proxy_protocol from \(word.text) lets every client say who it is",
+                "name the addresses of your own balancers")
         }
+        return setting.words.compactMap(\.network)
+    }
+
+    private mutating func buildTrusted(_ setting: Setting) -> [Network] {
+        let networks = setting.words.compactMap(\.network)
         let isNone = setting.words.contains { $0.value == .keyword("none") }
         if isNone, setting.words.count > 1, let place = setting.place {
             faults.error(place, "\"none\" beside networks", "write none, or the networks")
         }
-        for word in setting.words {
-            guard case .network(let network) = word.value, let place = word.place,
-                network.prefixLength == 0 || network.address.isIPv4 && network.prefixLength == 96
-            else { continue }
+        for word in setting.words where word.isEveryNetwork {
+            guard let place = word.place else { continue }
             faults.warning(
                 place, "trusted_proxies \(word.text) trusts every client",
                 "name the addresses of your own proxies")
@@ -119,6 +127,19 @@ extension Builder {
             faults.error(place, "\(argument.text) is no certificate", "write PEM or DER into it")
         }
         return nil
+    }
+}
+
+extension ParsedArgument {
+    /// The network it is; nil where it is none.
+    fileprivate var network: Network? {
+        if case .network(let network) = value { network } else { nil }
+    }
+
+    /// Whether it is a network that every address is in.
+    fileprivate var isEveryNetwork: Bool {
+        guard let network else { return false }
+        return network.prefixLength == 0 || network.address.isIPv4 && network.prefixLength == 96
     }
 }
 

@@ -93,6 +93,9 @@ package struct Listener: Sendable, Equatable {
     package var addresses: [ListenAddress]
     /// Its certificates; nil is a clear listener.
     package var tls: ListenerTLS?
+    /// Peers that must send a PROXY header, and whose word on the client's address it is; nobody
+    /// else may.
+    package var proxySources: [Network]
     /// Peers whose `X-Forwarded-*`, request id and account field are believed.
     package var trustedProxies: [Network]
     /// Bounds on what a peer may send.

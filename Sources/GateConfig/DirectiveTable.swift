@@ -85,7 +85,7 @@ enum DirectiveTable {
         Directive("http", .listener, "h1|~h2|~h2c…", "protocols spoken").defaulting(Defaults.http),
         Directive("tls", .listener, "", "certificates").opening(.listenerTLS),
         Directive(
-            "proxy_protocol", .listener, "off | ~require from NETWORK…",
+            "proxy_protocol", .listener, "off | require from NETWORK…",
             "whether a PROXY line comes first"
         ).defaulting(Defaults.proxyProtocol),
         Directive(

@@ -2,7 +2,7 @@ extension Listener {
     /// The listener behind the `admin` block: few connections, small heads, no bodies.
     package static func admin(_ addresses: [ListenAddress]) -> Listener {
         Listener(
-            name: "admin", addresses: addresses, trustedProxies: [],
+            name: "admin", addresses: addresses, proxySources: [], trustedProxies: [],
             limits: ListenerLimits(
                 connections: 256, perAddress: 256, headerFields: 64, headerSize: 16 * 1024,
                 fieldSize: 8 * 1024, targetSize: 2 * 1024, requests: 1000),

@@ -23,6 +23,9 @@ package struct SystemError: Error, Equatable, CustomStringConvertible {
     /// The peer has gone without an end.
     package static let connectionReset = ECONNRESET
 
+    /// Whether no descriptor was left, of the process or of the machine.
+    package var isDescriptorLimit: Bool { code == EMFILE || code == ENFILE }
+
     /// `connect: Connection refused`.
     package var description: String {
         let text = unsafe strerror(code)

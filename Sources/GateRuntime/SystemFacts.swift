@@ -22,4 +22,12 @@ package enum SystemFacts {
         }
         return Int(clamping: limit.rlim_cur)
     }
+
+    /// How many descriptors the process may have, and how many it has, counted where they are early
+    /// in its life: among the lowest numbers.
+    package static var descriptors: (limit: Int, used: Int) {
+        let limit = raiseDescriptorLimit()
+        let used = (0..<Int32(clamping: min(limit, 1024))).count { fcntl($0, F_GETFD) >= 0 }
+        return (limit, used)
+    }
 }

@@ -7,7 +7,6 @@ struct AvailabilityTests {
         ("store", "snapshot every=10m after=256m", "snapshot"),
         ("store", "durability relaxed 20ms", "durability relaxed"),
         ("listener", "http h2 h1", "http h2"), ("listener", "http h1 h2c", "http h2c"),
-        ("listener", "proxy_protocol require from 10.0.0.0/8", "proxy_protocol require"),
         ("listener", "limits h2_streams=100", "limits h2_streams="),
         ("listener", "limits h2_resets=200/30s", "limits h2_resets="),
         ("listener", "limits h2_control=1000/10s", "limits h2_control="),

@@ -1,3 +1,4 @@
+internal import GateBytes
 internal import GateConfig
 internal import GateRuntime
 internal import GateTLS
@@ -6,6 +7,8 @@ internal import GateTLS
 struct ClientFacts {
     /// Who is connected.
     var peer: SocketAddress
+    /// What `per_address` counts the connection as; nil where it does not.
+    var limitKey: IPAddress?
     /// Where the connection came in.
     let listener: ListenerRuntime
     /// What the handshake said; nil on a clear connection.
@@ -27,6 +30,12 @@ protocol ClientConnection: AnyObject {
     func start() throws(SystemError)
     /// Closes after what is in work, at once when there is nothing: the gate is stopping.
     func drain()
+    /// Since when nothing is in work on it and it could be closed; nil while something is.
+    var idleSince: Moment? { get }
     /// Closes at once; an answer that has begun is broken off.
     func abort()
+}
+
+extension ClientConnection {
+    var idleSince: Moment? { nil }
 }

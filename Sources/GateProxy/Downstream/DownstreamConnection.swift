@@ -90,6 +90,7 @@ final class DownstreamConnection: EventHandler, ClientConnection {
     /// Registers with the loop and waits for the first request.
     func start() throws(SystemError) {
         try transport.register(self)
+        waitingSince = worker.loop.now
         worker.loop.set(deadline, after: listener.timeouts.header)
         isHeadStarted = !input.isEmpty
         pump()
@@ -97,10 +98,11 @@ final class DownstreamConnection: EventHandler, ClientConnection {
 
     private var listener: ListenerRuntime { client.listener }
 
-    /// Whether nothing is in work.
-    var isIdle: Bool {
-        phase == .waiting && decoder.isIdle && input.isEmpty && output.isEmpty
+    var idleSince: Moment? {
+        phase == .waiting && decoder.isIdle && input.isEmpty && output.isEmpty ? waitingSince : nil
     }
+
+    private var waitingSince = Moment.distantFuture
 
     /// Closes after the exchange in work, at once when there is none: the gate is stopping.
     func drain() {
@@ -386,6 +388,7 @@ final class DownstreamConnection: EventHandler, ClientConnection {
         writeDeadline.cancel()
         if isAnswerEnded { afterAnswer() }
         if phase == .waiting, !isHeadStarted {
+            waitingSince = worker.loop.now
             // What was sent behind the last request is a head that has begun.
             isHeadStarted = !input.isEmpty
             let timeouts = listener.timeouts

@@ -26,6 +26,8 @@ protocol IntakeStep: AnyObject {
 enum IntakeError: Error, Equatable {
     /// The peer has closed.
     case closed
+    /// The client that it speaks for has its fill of connections.
+    case crowded(ConnectionLimit)
     /// What it sent is not what has to stand here: what was wrong, one clause.
     case refused(String)
     case system(SystemError)
@@ -102,6 +104,19 @@ final class Intake: EventHandler, ClientConnection {
         }
     }
 
+    /// Makes `peer` the client of the connection.
+    func become(_ peer: SocketAddress) throws(IntakeError) {
+        if let key = client.listener.limitKey(of: peer) {
+            do throws(ConnectionLimit) {
+                try client.listener.count(key)
+            } catch {
+                throw .crowded(error)
+            }
+            client.limitKey = key
+        }
+        client.peer = peer
+    }
+
     private func setDeadline() {
         guard let step = steps.first else { return }
         worker.loop.set(deadline, after: step.timeout(client.listener.timeouts))
@@ -112,6 +127,7 @@ final class Intake: EventHandler, ClientConnection {
         let listener = client.listener.listener.name
         switch error {
         case nil, .closed?: break
+        case .crowded(let limit)?: worker.refused(limit, on: client.listener)
         case .refused(let reason)?:
             worker.context.errorLog.write(.info, "listener \(listener): \(reason)")
         case .system(let error)?:

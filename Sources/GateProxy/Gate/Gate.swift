@@ -52,9 +52,24 @@ package final class Gate: Sendable {
         let gate = Gate(
             context: context,
             workers: workers.map { LoopBound($0, on: $0.loop) }, handles: loops.map(\.handle))
+        shareDescriptors(context)
         if let first = workers.first { keepHouse(context, on: first) }
         loops.forEach { $0.start() }
         return gate
+    }
+
+    /// What is open by now is what a gate always has; of the rest, connections get their share.
+    private static func shareDescriptors(_ context: GateContext) {
+        guard let (limit, used) = SystemFacts.descriptors else { return }
+        context.descriptors.share(limit: limit, used: used)
+        let most = context.descriptors.most
+        for listener in context.listeners
+        where !listener.isAdmin && listener.limits.connections > most {
+            context.errorLog.write(
+                .warn,
+                "listener \(listener.listener.name): limits connections=\(listener.limits.connections) "
+                    + "cannot be had: RLIMIT_NOFILE \(limit) allows \(most); raise LimitNOFILE=")
+        }
     }
 
     private static func makeContext(

@@ -19,6 +19,7 @@ package final class GateContext: Sendable {
     /// How long a request waits for the store.
     let storeWaitMax: Duration
     let isDraining = Flag()
+    let descriptors = DescriptorBudget()
 
     package init(
         configuration: Configuration, hosts: [HostRuntime], listeners: [ListenerRuntime],

@@ -107,12 +107,7 @@ package final class ListenerRuntime: Sendable {
     /// Its certificates and rules; nil where it is clear.
     let tls: TLSServerContext?
     private let serverNames: ServerNameRule
-    private let connections = Lock(Connections())
-
-    private struct Connections: Sendable {
-        var count = 0
-        var perAddress: [IPAddress: Int] = [:]
-    }
+    private let connections = Lock(ConnectionCounts())
 
     /// - Throws: What OpenSSL does not take of the listener's `tls` block.
     package init(
@@ -138,12 +133,6 @@ package final class ListenerRuntime: Sendable {
         return listener.trustedProxies.contains { $0.contains(address) }
     }
 
-    /// What a new connection has to pass before its first request, made for each anew.
-    func makeIntakeSteps() -> [any IntakeStep] {
-        guard let tls else { return [] }
-        return [TLSStep(tls)]
-    }
-
     /// Whether a request for the host at `index`, called `name`, came on a connection that was made
     /// for another one, or lacks the certificate that the listener asks for (T18).
     func isMisdirected(_ client: ClientFacts, host index: Int, name: ArraySlice<UInt8>) -> Bool {
@@ -154,30 +143,42 @@ package final class ListenerRuntime: Sendable {
             serverName: serverName, host: index, name: name, certificates: tls.certificates)
     }
 
-    /// Counts a new connection in; false when the listener or the peer's address has its fill.
-    func admit(_ peer: SocketAddress) -> Bool {
-        // Behind a trusted proxy many clients share one address.
-        let key = isTrusted(peer) ? nil : peer.ipAddress?.limitKey
-        return connections.withLock { connections in
-            guard connections.count < limits.connections else { return false }
-            if let key {
-                guard connections.perAddress[key, default: 0] < limits.perAddress else {
-                    return false
-                }
-                connections.perAddress[key, default: 0] += 1
-            }
-            connections.count += 1
-            return true
+    /// Whether `peer` has to begin with a PROXY header.
+    func isProxy(_ peer: SocketAddress) -> Bool {
+        guard !listener.proxySources.isEmpty, let address = peer.ipAddress else { return false }
+        return listener.proxySources.contains { $0.contains(address) }
+    }
+
+    /// What a new connection of `peer` has to pass before its first request, made for each anew.
+    func makeIntakeSteps(for peer: SocketAddress) -> [any IntakeStep] {
+        var steps: [any IntakeStep] = isProxy(peer) ? [ProxyHeaderStep()] : []
+        if let tls { steps.append(TLSStep(tls)) }
+        return steps
+    }
+
+    /// What `per_address` counts a client as; nil for a trusted proxy, behind which many clients
+    /// share an address, and on a unix socket.
+    func limitKey(of client: SocketAddress) -> IPAddress? {
+        isTrusted(client) ? nil : client.ipAddress?.limitKey
+    }
+
+    /// Counts a new connection in. One that begins with a PROXY header is counted for its client
+    /// once that is known.
+    func admit(_ key: IPAddress?) throws(ConnectionLimit) {
+        try connections.withLock { connections throws(ConnectionLimit) in
+            try connections.admit(key, (limits.connections, limits.perAddress))
+        }
+    }
+
+    /// Counts a connection for the client that its PROXY header names.
+    func count(_ key: IPAddress) throws(ConnectionLimit) {
+        try connections.withLock { connections throws(ConnectionLimit) in
+            try connections.add(key, limits.perAddress)
         }
     }
 
     /// Counts a connection out.
-    func release(_ peer: SocketAddress) {
-        let key = isTrusted(peer) ? nil : peer.ipAddress?.limitKey
-        connections.withLock { connections in
-            connections.count -= 1
-            guard let key, let count = connections.perAddress[key] else { return }
-            connections.perAddress[key] = count > 1 ? count - 1 : nil
-        }
+    func release(_ key: IPAddress?) {
+        connections.withLock { $0.release(key) }
     }
 }

@@ -22,6 +22,8 @@ final class Worker {
 
     private var listening: [(socket: ListeningSocket, isAdmin: Bool)] = []
     private var connections: [ObjectIdentifier: any ClientConnection] = [:]
+    /// Whom to close first, by listener; nil for all of them.
+    private var oldestIdle: [ObjectIdentifier?: OldestIdle] = [:]
     private var dateSecond: Int64 = -1
     private var date: [UInt8] = []
     private var logLines: [UInt8] = []
@@ -76,21 +78,76 @@ final class Worker {
         socket.onConnection = { [weak self] connection, peer in
             self?.accept(connection, peer: peer, listener: listener)
         }
-        socket.onError = { [context] error in
-            context.errorLog.write(.warn, "listener \(listener.listener.name): \(error)")
+        socket.onError = { [weak self] error in
+            self?.context.errorLog.write(.warn, "listener \(listener.listener.name): \(error)")
+            if error.isDescriptorLimit { _ = self?.closeOldestIdle(of: nil) }
         }
         listening.append((socket, listener.isAdmin))
         socket.resume()
     }
 
     private func accept(_ socket: Socket, peer: SocketAddress, listener: ListenerRuntime) {
-        guard listener.admit(peer) else { return socket.close() }
-        let client = ClientFacts(peer: peer, listener: listener)
-        let steps = listener.makeIntakeSteps()
+        var client = ClientFacts(peer: peer, listener: listener)
+        client.limitKey = listener.isProxy(peer) ? nil : listener.limitKey(of: peer)
+        do throws(ConnectionLimit) {
+            try admit(client)
+        } catch {
+            refused(error, on: listener)
+            return socket.close()
+        }
+        let steps = listener.makeIntakeSteps(for: peer)
         guard steps.isEmpty else {
             return start(Intake(socket, client: client, steps: steps, worker: self), socket)
         }
         start(DownstreamConnection(socket, client: client, worker: self), socket)
+    }
+
+    /// Counts a connection in. Where there is no room, whoever has been idle longest on this loop
+    /// makes some.
+    private func admit(_ client: ClientFacts) throws(ConnectionLimit) {
+        let listener = client.listener
+        do throws(ConnectionLimit) {
+            try listener.admit(client.limitKey)
+        } catch {
+            guard case .connections = error, closeOldestIdle(of: listener) else { throw error }
+            try listener.admit(client.limitKey)
+        }
+        guard !listener.isAdmin else { return }
+        do throws(ConnectionLimit) {
+            do throws(ConnectionLimit) {
+                try context.descriptors.take()
+            } catch {
+                guard closeOldestIdle(of: nil) else { throw error }
+                try context.descriptors.take()
+            }
+        } catch {
+            listener.release(client.limitKey)
+            throw error
+        }
+    }
+
+    /// Closes the connection that has been idle longest, of one listener or of all but the admin's.
+    /// - Returns: Whether there was one.
+    private func closeOldestIdle(of listener: ListenerRuntime?) -> Bool {
+        let key = listener.map(ObjectIdentifier.init)
+        let oldest = oldestIdle[key, default: OldestIdle()].next(
+            among: connections.values.lazy.filter { connection in
+                listener.map { connection.client.listener === $0 }
+                    ?? !connection.client.listener.isAdmin
+            }, at: loop.now.nanoseconds)
+        oldest?.drain()
+        return oldest != nil
+    }
+
+    /// Says which limit has refused a connection.
+    func refused(_ limit: ConnectionLimit, on listener: ListenerRuntime) {
+        context.errorLog.write(
+            .warn, "listener \(listener.listener.name): \(limit.text); a connection was refused")
+    }
+
+    private func release(_ client: ClientFacts) {
+        client.listener.release(client.limitKey)
+        if !client.listener.isAdmin { context.descriptors.giveBack() }
     }
 
     /// What has to pass before the first request has passed: the connection begins.
@@ -108,17 +165,17 @@ final class Worker {
             try connection.start()
         } catch {
             connections[ObjectIdentifier(connection)] = nil
-            let client = connection.client
-            client.listener.release(client.peer)
+            release(connection.client)
             transport.close()
-            context.errorLog.write(.warn, "listener \(client.listener.listener.name): \(error)")
+            let name = connection.client.listener.listener.name
+            context.errorLog.write(.warn, "listener \(name): \(error)")
         }
     }
 
     /// A connection has closed.
     func closed(_ connection: any ClientConnection) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-        connection.client.listener.release(connection.client.peer)
+        release(connection.client)
         reportDrained()
     }
 
