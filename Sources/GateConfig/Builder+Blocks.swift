@@ -41,7 +41,8 @@ extension Builder {
             timeouts: ListenerTimeouts(
                 handshake: timeouts.duration("handshake"), header: timeouts.duration("header"),
                 body: timeouts.duration("body"), bodyMinRate: timeouts.size("body_min_rate"),
-                keepalive: timeouts.duration("keepalive"), write: timeouts.duration("write")))
+                keepalive: timeouts.duration("keepalive"), write: timeouts.duration("write"),
+                tunnel: timeouts.duration("tunnel"), tunnelMax: timeouts.duration("tunnel_max")))
         return name == nil ? nil : listener
     }
 

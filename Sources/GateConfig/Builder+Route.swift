@@ -34,6 +34,7 @@ extension Builder {
             route.upstream = built.upstream
         }
         if upstream.place != nil, route.upstream.isEmpty { places.unclear.insert(line.place) }
+        checkUpgrade(body, methods)
         if case .deny = route.mode, upstream.words.first == nil { route.upstream = "" }
         return route
     }
@@ -57,11 +58,24 @@ extension Builder {
             bodyTimeout: timeouts.optionalDuration("body"),
             bodyMinRate: timeouts.optionalSize("body_min_rate"),
             writeTimeout: timeouts.optionalDuration("write"),
+            tunnelTimeout: timeouts.optionalDuration("tunnel"),
+            tunnelMax: timeouts.optionalDuration("tunnel_max"),
             connectTimeout: timeouts.optionalDuration("connect"),
             firstByteTimeout: timeouts.optionalDuration("first_byte"),
             idleTimeout: timeouts.optionalDuration("idle"),
+            isWebSocket: setting("upgrade").text == "websocket",
             isProofPassed: setting("pass_proof").text == "on",
             place: "\(faults.files[place.file].name):\(place.line)")
+    }
+
+    /// A WebSocket begins with GET and nothing else.
+    private mutating func checkUpgrade(_ body: ParsedBlock, _ methods: [String]) {
+        guard let line = body.first("upgrade"), !methods.isEmpty, !methods.contains("GET") else {
+            return
+        }
+        faults.error(
+            line.place, "\"upgrade websocket\" on a route that does not take GET",
+            "write GET among its methods, or delete the line")
     }
 
     private func mode(_ setting: Setting) -> Route.Mode {

@@ -136,6 +136,10 @@ package struct ListenerTimeouts: Sendable, Equatable {
     package var keepalive: Duration
     /// Without progress while an answer is written.
     package var write: Duration
+    /// A WebSocket without an octet in either direction.
+    package var tunnel: Duration
+    /// A WebSocket in all.
+    package var tunnelMax: Duration
 }
 
 /// One `app` block.
@@ -460,12 +464,18 @@ package struct Route: Sendable, Equatable {
     package var bodyMinRate: Int?
     /// Without progress while an answer is written; nil leaves the listener's.
     package var writeTimeout: Duration?
+    /// A WebSocket without an octet in either direction; nil leaves the listener's.
+    package var tunnelTimeout: Duration?
+    /// A WebSocket in all; nil leaves the listener's.
+    package var tunnelMax: Duration?
     /// Until a connection stands; nil leaves the upstream's.
     package var connectTimeout: Duration?
     /// From the request's end to the answer's begin; nil leaves the upstream's.
     package var firstByteTimeout: Duration?
     /// Without progress in either direction; nil leaves the upstream's.
     package var idleTimeout: Duration?
+    /// Whether a request may open a WebSocket.
+    package var isWebSocket: Bool
     /// Whether proof fields go upstream.
     package var isProofPassed: Bool
     /// Where the route stands, `proxy.conf:41`; for the stand-in, where its host does.

@@ -107,7 +107,7 @@ enum DirectiveTable {
             "timeouts", .listener,
             """
             handshake=DURATION header=DURATION body=DURATION body_min_rate=SIZE \
-            keepalive=DURATION write=DURATION ~tunnel=DURATION ~tunnel_max=DURATION
+            keepalive=DURATION write=DURATION tunnel=DURATION tunnel_max=DURATION
             """, "deadlines of a client's connection"
         ).defaulting(Defaults.listenerTimeouts),
     ]
@@ -319,11 +319,11 @@ enum DirectiveTable {
             | key_age >= DURATION
             """, "what else a request must show"
         ).repeating().later,
-        Directive("upgrade", .route, "websocket", "protocols let through").later,
+        Directive("upgrade", .route, "websocket", "protocols let through"),
         Directive(
             "timeouts", .route,
             """
-            body=DURATION body_min_rate=SIZE write=DURATION ~tunnel=DURATION ~tunnel_max=DURATION \
+            body=DURATION body_min_rate=SIZE write=DURATION tunnel=DURATION tunnel_max=DURATION \
             connect=DURATION first_byte=DURATION idle=DURATION
             """, "deadlines as of listener and upstream, for this route"),
         Directive("pass_proof", .route, "on|off", "whether proof fields go upstream")

@@ -8,6 +8,7 @@ extension Listener {
                 fieldSize: 8 * 1024, targetSize: 2 * 1024, requests: 1000),
             timeouts: ListenerTimeouts(
                 handshake: .seconds(10), header: .seconds(10), body: .seconds(10), bodyMinRate: 0,
-                keepalive: .seconds(75), write: .seconds(30)))
+                keepalive: .seconds(75), write: .seconds(30), tunnel: .seconds(30),
+                tunnelMax: .seconds(30)))
     }
 }

@@ -140,6 +140,11 @@ class Check(case.Case):
             ("listener", "limits connections=x", "count"),
             ("listener", "limits header_size=48", "unit"),
             ("listener", "trusted_proxies 10.0.0.0", "prefix"),
+            ("listener", "proxy_protocol require", "from"),
+            ("listener", "proxy_protocol require from 10.0.0.0", "prefix"),
+            ("listener", "proxy_protocol on", "require"),
+            ("listener", "timeouts tunnel=60", "unit"),
+            ("routes", "upgrade h2c", "websocket"), ("routes", "timeouts tunnel_max=1", "unit"),
             ("top", "drain_timeout 5s 6s", "drain_timeout"),
             ("top", "drain_timeout ${GATE_NOT_SET}", "not set"),
             ("host", "rate challenges per_account=60/1", "unit"),
@@ -180,14 +185,13 @@ class Check(case.Case):
 
     def test_what_belongs_to_a_later_version_says_so(self):
         later = {
-            "listener": ["http h2 h1",
-                         "proxy_protocol require from 127.0.0.0/8"],
+            "listener": ["http h2 h1"],
             "app": ["receipts refresh", "receipts require"],
             "host": ["account subrequest service /who X-Account cache=5s",
                      "account client_cert subject"],
             "routes": ["bind body challenge=none", "bind envelope", "inline_enroll on",
                        "fallback devicecheck bit1=0", "set_bits bit0=1",
-                       "require category app_store", "upgrade websocket",
+                       "require category app_store",
                        "mode enforce 25% by=key_id else=monitor"],
             "store": ["durability relaxed 20ms"],
         }

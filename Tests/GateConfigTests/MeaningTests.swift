@@ -405,6 +405,25 @@ struct WarningTests {
             warnings(load(hostText("", listener: "trusted_proxies \(network)"))) == [
                 "3:21 trusted_proxies \(network) trusts every client"
             ])
+        #expect(
+            warnings(load(hostText("", listener: "proxy_protocol require from \(network)"))) == [
+                "3:33 proxy_protocol from \(network) lets every client say who it is"
+            ])
+    }
+
+    @Test("a WebSocket begins with GET")
+    func upgradeWithoutGet() {
+        let report = load(hostText("route POST,PUT /a {\n upgrade websocket\n}"))
+        #expect(
+            report.diagnostics.map(\.message)
+                == ["\"upgrade websocket\" on a route that does not take GET"])
+        for methods in ["GET", "*", "POST,GET"] {
+            let report = load(hostText("route \(methods) /a {\n upgrade websocket\n}"))
+            #expect(report.configuration?.hosts[0].routes[0].isWebSocket == true, "\(methods)")
+        }
+        // Defaults are for every route, and mean something to those that take GET.
+        let defaults = load(hostText("defaults {\n upgrade websocket\n}\nroute POST /a {\n}"))
+        #expect(defaults.configuration != nil)
     }
 
     @Test(

@@ -1,4 +1,5 @@
 import Foundation
+import GateBytes
 import GateConfig
 import Testing
 
@@ -38,14 +39,15 @@ struct ResolutionTests {
                 == "directory: /var/cache/attestgate, bytesMax: 1073741824, filesMax: 256")
         #expect(configuration.admin.isEmpty)
         let listener = configuration.listeners[0]
-        #expect(listener.trustedProxies.isEmpty)
+        #expect(listener.trustedProxies.isEmpty && listener.proxySources.isEmpty)
         #expect(
             fields(listener.limits) == "connections: 20000, perAddress: 200, headerFields: 100"
                 + ", headerSize: 49152, fieldSize: 32768, targetSize: 8192, requests: 10000")
         #expect(
             fields(listener.timeouts)
                 == "handshake: 10.0 seconds, header: 10.0 seconds, body: 15.0 seconds"
-                + ", bodyMinRate: 1024, keepalive: 75.0 seconds, write: 30.0 seconds")
+                + ", bodyMinRate: 1024, keepalive: 75.0 seconds, write: 30.0 seconds"
+                + ", tunnel: 3600.0 seconds, tunnelMax: 86400.0 seconds")
         let app = configuration.apps[0]
         #expect(app.root == nil && app.keysPerAccount == 20 && app.challengeHash == .bytes)
         #expect(app.environment == .production && app.appIDs == ["ABCDE12345.com.example.shop"])
@@ -85,7 +87,8 @@ struct ResolutionTests {
         #expect(
             route.mode == .enforce && route.binding == .clientData && route.purpose == "request")
         #expect(route.bodyBytesMax == 1 << 20 && route.bodyMemoryBytes == 64 << 10)
-        #expect(route.upstream == "orders" && !route.isProofPassed)
+        #expect(route.upstream == "orders" && !route.isProofPassed && !route.isWebSocket)
+        #expect(route.tunnelTimeout == nil && route.tunnelMax == nil)
         #expect(route.bodyTimeout == nil && route.bodyMinRate == nil && route.writeTimeout == nil)
         #expect(
             route.connectTimeout == nil && route.firstByteTimeout == nil && route.idleTimeout == nil
@@ -113,7 +116,12 @@ struct ResolutionTests {
         #expect(
             fields(listener.timeouts)
                 == "handshake: 1.0 seconds, header: 2.0 seconds, body: 3.0 seconds"
-                + ", bodyMinRate: 4096, keepalive: 5.0 seconds, write: 6.0 seconds")
+                + ", bodyMinRate: 4096, keepalive: 5.0 seconds, write: 6.0 seconds"
+                + ", tunnel: 7.0 seconds, tunnelMax: 8.0 seconds")
+        let balancers = listener.proxySources
+        #expect(balancers.count == 1)
+        #expect(balancers[0].contains(try #require(IPAddress("10.1.2.3"))))
+        #expect(!balancers[0].contains(try #require(IPAddress("10.2.0.1"))))
         let app = configuration.apps[0]
         #expect(app.appIDs == ["ABCDE12345.x", "ABCDE12345.y", "ABCDE12345.z"])
         #expect(
@@ -157,7 +165,8 @@ struct ResolutionTests {
         #expect(route.bodyTimeout == .seconds(1) && route.bodyMinRate == 2048)
         #expect(route.writeTimeout == .seconds(3) && route.connectTimeout == .seconds(4))
         #expect(route.firstByteTimeout == .seconds(5) && route.idleTimeout == .seconds(6))
-        #expect(route.isProofPassed)
+        #expect(route.tunnelTimeout == .seconds(7) && route.tunnelMax == .seconds(8))
+        #expect(route.isProofPassed && route.isWebSocket)
     }
 
     @Test("a route's own word, then its host's defaults, then the file's, key by key")
@@ -393,9 +402,11 @@ private let everyValue = """
     listener l {
         address [::1]:1
         trusted_proxies 10.0.0.0/8
+        proxy_protocol require from 10.1.0.0/16
         limits connections=1 per_address=2 header_fields=3 header_size=40k field_size=5k \
         target_size=6k requests=7
-        timeouts handshake=1s header=2s body=3s body_min_rate=4k keepalive=5s write=6s
+        timeouts handshake=1s header=2s body=3s body_min_rate=4k keepalive=5s write=6s \
+        tunnel=7s tunnel_max=8s
     }
     app a {
         app_id ABCDE12345.x ABCDE12345.y
@@ -438,7 +449,9 @@ private let everyValue = """
             body max=2m memory=3k
             fallback deny
             inline_enroll off
-            timeouts body=1s body_min_rate=2k write=3s connect=4s first_byte=5s idle=6s
+            timeouts body=1s body_min_rate=2k write=3s connect=4s first_byte=5s idle=6s \
+            tunnel=7s tunnel_max=8s
+            upgrade websocket
             pass_proof on
         }
     }

@@ -595,6 +595,28 @@ extension DownstreamConnection: DownstreamStream {
         hangUp()
     }
 
+    var canSwitchProtocols: Bool { requestVersion == .http11 }
+
+    func switchProtocols(
+        _ head: ResponseHead, adding additions: ResponseAdditions
+    ) -> TunnelEnd? {
+        guard phase == .exchanging, !isAnswerBegun, isRequestEnded else { return nil }
+        isAnswerBegun = true
+        queue { () throws(HeadWriterError) in
+            try DownstreamHead.bytes(
+                head, date: worker.dateText(), requestID: additions.requestID,
+                nextChallenge: additions.nextChallenge, body: .none, connection: .webSocket)
+        }
+        guard phase == .exchanging else { return nil }
+        // From here on the transport is the tunnel's; this connection is over without closing it.
+        phase = .closed
+        exchange = nil
+        worker.loop.remove(deadline)
+        worker.loop.remove(writeDeadline)
+        worker.loop.remove(rateDeadline)
+        return TunnelEnd(transport: transport, input: input, output: output)
+    }
+
     func resumeBody() {
         guard phase == .exchanging, !isRequestEnded else { return }
         wasBodyPaused = true

@@ -19,6 +19,12 @@ protocol DownstreamStream: AnyObject {
     func answer(_ answer: GateAnswer, requestID: [UInt8])
     /// Breaks off an answer that has begun, so that the client cannot take it for whole.
     func abort()
+    /// Whether the connection can become a tunnel: HTTP/1.1 alone.
+    var canSwitchProtocols: Bool { get }
+    /// Writes a 101 and gives the connection away; nil where that cannot be.
+    func switchProtocols(
+        _ head: ResponseHead, adding additions: ResponseAdditions
+    ) -> TunnelEnd?
     /// Goes on delivering the request's body after the exchange could not take more.
     func resumeBody()
     /// Lets queued bytes leave.
@@ -27,6 +33,14 @@ protocol DownstreamStream: AnyObject {
     var isCongested: Bool { get }
     /// Bytes queued for the client so far in this exchange.
     var bytesSent: Int { get }
+}
+
+extension DownstreamStream {
+    var canSwitchProtocols: Bool { false }
+
+    func switchProtocols(
+        _ head: ResponseHead, adding additions: ResponseAdditions
+    ) -> TunnelEnd? { nil }
 }
 
 /// What the gate adds to an answer of the upstream.

@@ -23,7 +23,7 @@ extension Exchange {
             keyID: keyID, account: account, app: key.app,
             now: UInt32(clamping: worker.context.unixSeconds())
         ) { outcome in
-            handle.submit { bound.open().revoked(isAvailable: outcome != .unavailable) }
+            handle.submit { bound.open().revoked(keyID, isAvailable: outcome != .unavailable) }
         }
     }
 
@@ -54,10 +54,11 @@ extension Exchange {
         }
         guard proof.keyID == keyID else { throw Refusal(.keyForeign, at: .enrolment) }
         guard verifySignature(bodyHash: held.finish()) else { return }
-        spend(revoking: true) { exchange, outcome in exchange.revokedByProof(outcome) }
+        spend(revoking: true) { exchange, outcome in exchange.revokedByProof(keyID, outcome) }
     }
 
-    private func revokedByProof(_ outcome: AdmitOutcome) {
+    private func revokedByProof(_ keyID: Bytes32, _ outcome: AdmitOutcome) {
+        if case .admitted = outcome { worker.context.tunnels.revoke(keyID) }
         guard !isOver, !isAnswered else { return }
         do throws(Reason) {
             try Admission.require(outcome)
@@ -69,8 +70,9 @@ extension Exchange {
         }
     }
 
-    private func revoked(isAvailable: Bool) {
+    private func revoked(_ keyID: Bytes32, isAvailable: Bool) {
         storeAnswered()
+        if isAvailable { worker.context.tunnels.revoke(keyID) }
         guard !isOver, !isAnswered else { return }
         guard isAvailable else { return refuse(Refusal(.storeUnavailable, at: .enrolment)) }
         answer(EnrolmentAnswer.revoked)

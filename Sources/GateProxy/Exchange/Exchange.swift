@@ -64,6 +64,8 @@ final class Exchange {
     var slot: UpstreamSlot?
     /// The permit of a request whose body is held until its length is known.
     private var lengthPermit: Permit?
+    /// Octets that a tunnel has brought the client, the 101 among them; nil without one.
+    var tunnelBytesOut: Int?
     private(set) var isExpectForwarded = false
     /// Whether the gate has asked the client for the body.
     private var isContinueSent = false
@@ -353,6 +355,8 @@ final class Exchange {
         guard let head, let host, let route else { return }
         log.verdict = permit.verdict
         guard let pool else { return refuse(Refusal(.noRoute, at: .checks)) }
+        // HTTP/2 has another way to do this (RFC 8441), which the gate does not go.
+        let webSocketAccept = pool.http2Scheme == nil ? webSocketAccept(head, route) : nil
         let context = UpstreamContext(
             isPeerTrusted: isPeerTrusted,
             peer: client.peer.ipAddress.map { Array("\($0)".utf8) } ?? [],
@@ -360,6 +364,7 @@ final class Exchange {
             account: account.isEmpty ? nil : account, operationID: permit.operationID,
             isProofPassed: route.isProofPassed, isExpectForwarded: isExpectForwarded,
             traceParent: TraceParent.replacement(head, using: &worker.random),
+            isWebSocket: webSocketAccept != nil,
             body: Exchange.framing(body, head))
         let form: UpstreamRequestHead.Form
         do throws(HeadWriterError) {
@@ -373,7 +378,7 @@ final class Exchange {
         let message = UpstreamRequest.Message(
             head: UpstreamRequestHead(
                 form: form, body: context.body, isHead: head.knownMethod == .head,
-                limits: listener.headLimits),
+                limits: listener.headLimits, webSocketAccept: webSocketAccept),
             body: body, isIdempotent: head.isIdempotent,
             timeouts: UpstreamRequest.Timeouts(
                 connect: route.connectTimeout ?? timeouts.connect,
@@ -506,7 +511,7 @@ final class Exchange {
         isOver = true
         storeAnswered()
         leaveSlot()
-        log.bytesOut = stream.bytesSent
+        log.bytesOut = tunnelBytesOut ?? stream.bytesSent
         log.server = upstream?.server
         upstream?.cancel()
         upstream = nil

@@ -49,6 +49,7 @@ package final class Gate: Sendable {
                 }
             }
         }
+        context.tunnels.watch(workers)
         let gate = Gate(
             context: context,
             workers: workers.map { LoopBound($0, on: $0.loop) }, handles: loops.map(\.handle))
@@ -60,15 +61,15 @@ package final class Gate: Sendable {
 
     /// What is open by now is what a gate always has; of the rest, connections get their share.
     private static func shareDescriptors(_ context: GateContext) {
-        guard let (limit, used) = SystemFacts.descriptors else { return }
+        let (limit, used) = SystemFacts.descriptors
         context.descriptors.share(limit: limit, used: used)
         let most = context.descriptors.most
         for listener in context.listeners
         where !listener.isAdmin && listener.limits.connections > most {
             context.errorLog.write(
-                .warn,
-                "listener \(listener.listener.name): limits connections=\(listener.limits.connections) "
-                    + "cannot be had: RLIMIT_NOFILE \(limit) allows \(most); raise LimitNOFILE=")
+                .info,
+                "listener \(listener.listener.name): RLIMIT_NOFILE \(limit) allows \(most) of "
+                    + "connections=\(listener.limits.connections)")
         }
     }
 

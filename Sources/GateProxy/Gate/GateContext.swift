@@ -20,6 +20,7 @@ package final class GateContext: Sendable {
     let storeWaitMax: Duration
     let isDraining = Flag()
     let descriptors = DescriptorBudget()
+    let tunnels = TunnelWatch()
 
     package init(
         configuration: Configuration, hosts: [HostRuntime], listeners: [ListenerRuntime],

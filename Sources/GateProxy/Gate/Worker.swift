@@ -24,6 +24,8 @@ final class Worker {
     private var connections: [ObjectIdentifier: any ClientConnection] = [:]
     /// Whom to close first, by listener; nil for all of them.
     private var oldestIdle: [ObjectIdentifier?: OldestIdle] = [:]
+    /// Tunnels by the key whose proof opened them, as many as there are connections at most.
+    private var tunnels: [Bytes32: [Tunnel]] = [:]
     private var dateSecond: Int64 = -1
     private var date: [UInt8] = []
     private var logLines: [UInt8] = []
@@ -102,28 +104,34 @@ final class Worker {
         start(DownstreamConnection(socket, client: client, worker: self), socket)
     }
 
-    /// Counts a connection in. Where there is no room, whoever has been idle longest on this loop
-    /// makes some.
+    /// Counts a connection in.
     private func admit(_ client: ClientFacts) throws(ConnectionLimit) {
         let listener = client.listener
-        do throws(ConnectionLimit) {
-            try listener.admit(client.limitKey)
-        } catch {
-            guard case .connections = error, closeOldestIdle(of: listener) else { throw error }
+        try makingRoom(on: listener) { () throws(ConnectionLimit) in
             try listener.admit(client.limitKey)
         }
         guard !listener.isAdmin else { return }
         do throws(ConnectionLimit) {
-            do throws(ConnectionLimit) {
-                try context.descriptors.take()
-            } catch {
-                guard closeOldestIdle(of: nil) else { throw error }
-                try context.descriptors.take()
-            }
+            try makingRoom(on: nil, context.descriptors.take)
         } catch {
             listener.release(client.limitKey)
             throw error
         }
+    }
+
+    /// Runs `take`, and where it finds no room once more after whoever has been idle longest on
+    /// this loop has made some.
+    private func makingRoom(
+        on listener: ListenerRuntime?, _ take: () throws(ConnectionLimit) -> Void
+    ) throws(ConnectionLimit) {
+        do throws(ConnectionLimit) {
+            return try take()
+        } catch {
+            // Others must not make room for an address that has its fill.
+            if case .perAddress = error { throw error }
+            guard closeOldestIdle(of: listener) else { throw error }
+        }
+        try take()
     }
 
     /// Closes the connection that has been idle longest, of one listener or of all but the admin's.
@@ -134,7 +142,7 @@ final class Worker {
             among: connections.values.lazy.filter { connection in
                 listener.map { connection.client.listener === $0 }
                     ?? !connection.client.listener.isAdmin
-            }, at: loop.now.nanoseconds)
+            }, at: loop.now)
         oldest?.drain()
         return oldest != nil
     }
@@ -143,6 +151,33 @@ final class Worker {
     func refused(_ limit: ConnectionLimit, on listener: ListenerRuntime) {
         context.errorLog.write(
             .warn, "listener \(listener.listener.name): \(limit.text); a connection was refused")
+    }
+
+    /// Puts a tunnel in the place of the connection it was made of.
+    func begin(_ tunnel: Tunnel, inPlaceOf connection: AnyObject, keyID: Bytes32?) {
+        connections[ObjectIdentifier(connection)] = nil
+        connections[ObjectIdentifier(tunnel)] = tunnel
+        if let keyID { tunnels[keyID, default: []].append(tunnel) }
+        do throws(SystemError) {
+            try tunnel.start()
+        } catch {
+            context.errorLog.write(.warn, "websocket: \(error)")
+            return tunnel.abort()
+        }
+        // Revoked on another loop since the proof was judged: whoever revokes asks this loop after
+        // that, so either this look finds it or the loop is told.
+        if let keyID, context.store.key(keyID)?.isRevoked == true { tunnel.revoke() }
+    }
+
+    /// Ends the tunnels that `keyID` has opened.
+    func revoke(_ keyID: Bytes32) {
+        tunnels[keyID]?.forEach { $0.revoke() }
+    }
+
+    /// Forgets a tunnel that has ended.
+    func ended(_ tunnel: Tunnel, keyID: Bytes32) {
+        tunnels[keyID]?.removeAll { $0 === tunnel }
+        if tunnels[keyID]?.isEmpty == true { tunnels[keyID] = nil }
     }
 
     private func release(_ client: ClientFacts) {

@@ -70,6 +70,8 @@ package enum ConnectionNote: Sendable, Equatable {
     case keepAlive
     /// It stays open, as HTTP/1.1 takes for granted.
     case persistent
+    /// It is a WebSocket from here on.
+    case webSocket
 
     /// The note for a client of `version` whose connection stays open or not.
     package init(_ version: HTTPVersion, isPersistent: Bool) {
@@ -85,6 +87,9 @@ package enum ConnectionNote: Sendable, Equatable {
         case .close: writer.field("Connection", "close")
         case .keepAlive: writer.field("Connection", "keep-alive")
         case .persistent: break
+        case .webSocket:
+            writer.field("Connection", "Upgrade")
+            writer.field("Upgrade", "websocket")
         }
     }
 }

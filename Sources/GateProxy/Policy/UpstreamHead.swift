@@ -72,13 +72,16 @@ package struct UpstreamContext: Sendable {
     package var isExpectForwarded: Bool
     /// Sent in place of the client's `traceparent` and `tracestate`; nil where those pass.
     package var traceParent: [UInt8]?
+    /// Whether the request opens a WebSocket.
+    package var isWebSocket: Bool
     package var body: UpstreamBody
 
     /// A context by its parts.
     package init(
         isPeerTrusted: Bool, peer: [UInt8], scheme: Scheme, requestID: [UInt8], verdict: Verdict,
         account: [UInt8]? = nil, operationID: [UInt8]? = nil, isProofPassed: Bool = false,
-        isExpectForwarded: Bool = false, traceParent: [UInt8]? = nil, body: UpstreamBody
+        isExpectForwarded: Bool = false, traceParent: [UInt8]? = nil, isWebSocket: Bool = false,
+        body: UpstreamBody
     ) {
         self.isPeerTrusted = isPeerTrusted
         self.peer = peer
@@ -90,6 +93,7 @@ package struct UpstreamContext: Sendable {
         self.isProofPassed = isProofPassed
         self.isExpectForwarded = isExpectForwarded
         self.traceParent = traceParent
+        self.isWebSocket = isWebSocket
         self.body = body
     }
 }
@@ -135,6 +139,10 @@ package enum UpstreamHead {
         appendLength(&writer, head, context.body, isHTTP2: isHTTP2)
         appendFindings(&writer, fields, context)
         appendForwarded(&writer, head, context, forwarded)
+        if context.isWebSocket, !isHTTP2 {
+            writer.field("Connection", "Upgrade" as StaticString)
+            writer.field("Upgrade", "websocket" as StaticString)
+        }
         for field in setFields.fields { writer.field(field.name, field.value) }
     }
 

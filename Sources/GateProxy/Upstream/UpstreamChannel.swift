@@ -24,8 +24,15 @@ protocol UpstreamChannel: AnyObject {
     func resumeReading()
     /// Tells the user once `duration` has passed from now, unless it is set again before.
     func setDeadline(after duration: Duration)
+    /// Gives the connection away after the server has switched protocols; nil where the channel is
+    /// only a part of one.
+    func handOver() -> TunnelEnd?
     /// Gives the exchange up, without a word to the user.
     func close()
+}
+
+extension UpstreamChannel {
+    func handOver() -> TunnelEnd? { nil }
 }
 
 /// A request's head as a channel takes it.
@@ -45,6 +52,8 @@ struct UpstreamRequestHead {
     var isHead: Bool
     /// What the answer's head may measure.
     var limits: HeadLimits
+    /// What `Sec-WebSocket-Accept` has to be; nil where the request opens no WebSocket.
+    var webSocketAccept: [UInt8]?
 
     /// Whether a body follows.
     var hasBody: Bool { body != .none && body != .length(0) }

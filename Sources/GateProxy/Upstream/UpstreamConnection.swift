@@ -84,7 +84,9 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
         guard phase == .inUse, case .http1(let bytes) = head.form else {
             preconditionFailure("a head of HTTP/2 on an HTTP/1.1 connection")
         }
-        decoder = ResponseDecoder(requestMethodIsHead: head.isHead, limits: head.limits)
+        decoder = ResponseDecoder(
+            requestMethodIsHead: head.isHead, limits: head.limits,
+            expectsUpgrade: head.webSocketAccept != nil)
         requests += 1
         hasReceived = false
         isPersistent = false
@@ -129,6 +131,17 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
 
     func resumeReading() {
         pump()
+    }
+
+    func handOver() -> TunnelEnd? {
+        guard let transport else { return nil }
+        // It is no connection of the pool's any more: nobody's request comes here again.
+        phase = .closed
+        user = nil
+        decoder = nil
+        loop.remove(deadline)
+        self.transport = nil
+        return TunnelEnd(transport: transport, input: input, output: output)
     }
 
     func close() {

@@ -9,6 +9,8 @@ protocol UpstreamRequestOwner: AnyObject {
     func upstream(interim head: ResponseHead)
     /// The final answer's head.
     func upstream(head: ResponseHead)
+    /// The server has switched to the protocol that was asked for; its connection goes with it.
+    func upstream(switched head: ResponseHead, _ end: TunnelEnd)
     /// Bytes of the answer's body, valid during the call.
     func upstream(body bytes: [UInt8], _ range: Range<Int>)
     /// The answer is complete, with its trailers if it had any.
@@ -383,9 +385,24 @@ final class UpstreamRequest: UpstreamChannelUser {
     }
 
     func received(head: ResponseHead) {
+        guard head.status != 101 else { return switched(head) }
         phase = .receiving
         progressed()
         owner?.upstream(head: head)
+    }
+
+    /// A 101 that is not the answer to just this handshake is a fault of the server's.
+    private func switched(_ head: ResponseHead) {
+        guard let channel else { return }
+        self.channel = nil
+        guard let accept = message.head.webSocketAccept,
+            WebSocketHandshake.isAccepted(head, accept: accept), let end = channel.handOver()
+        else {
+            channel.close()
+            return fail(.malformed(.upgradeUnexpected))
+        }
+        finish()
+        owner?.upstream(switched: head, end)
     }
 
     func received(body bytes: [UInt8], _ range: Range<Int>) {
