@@ -16,13 +16,34 @@ final class Wire {
     private(set) var isEnded = false
     /// The system call that failed.
     private(set) var failure: SystemError?
+    /// Octets that may still come before the next of the stream: what a handshake needs many times
+    /// over, and all the renegotiations and key updates that an honest peer sends.
+    private var quietBytesLeft = Wire.quietBytesMax
+
+    /// A peer that only ever says what concerns TLS itself would keep its loop busy for nothing.
+    private static let quietBytesMax = 256 * 1024
 
     init(_ socket: Socket, early: ByteBuffer) {
         self.socket = socket
         self.early = early
     }
 
+    /// Notes that the peer has said something of use.
+    func noteProgress() {
+        quietBytesLeft = Wire.quietBytesMax
+    }
+
     fileprivate func read(_ bytes: UnsafeMutableRawBufferPointer) -> Transfer {
+        guard quietBytesLeft > 0 else {
+            failure = SystemError("SSL_read", code: SystemError.protocolError)
+            return .end
+        }
+        let transfer = unsafe take(bytes)
+        if case .bytes(let count) = transfer { quietBytesLeft -= count }
+        return transfer
+    }
+
+    private func take(_ bytes: UnsafeMutableRawBufferPointer) -> Transfer {
         if !early.isEmpty {
             let count = min(bytes.count, early.count)
             for offset in 0..<count {

@@ -60,7 +60,8 @@ package struct TLSFacts: Sendable, Equatable {
     private var handler: (any EventHandler)?
     private var phase = Phase.handshake
     private var isResetting = false
-    private var isEndSent = false
+    /// Nothing more is written: our end was said, or a write has failed.
+    private var isWriteOver = false
     /// The peer has said that it sends no more.
     private var isPeerEnded = false
     private var isReadWaitingToWrite = false
@@ -117,6 +118,7 @@ package struct TLSFacts: Sendable, Equatable {
         let result = unsafe SSL_do_handshake(ssl)
         if result == 1 {
             phase = .open
+            wire.noteProgress()
             return true
         }
         switch unsafe SSL_get_error(ssl, result) {
@@ -231,6 +233,7 @@ package struct TLSFacts: Sendable, Equatable {
                 ssl, free.baseAddress?.advanced(by: total), free.count - total, &count)
             guard result != 1 else {
                 total += count
+                wire.noteProgress()
                 continue
             }
             let code = unsafe SSL_get_error(ssl, result)
@@ -263,7 +266,7 @@ package struct TLSFacts: Sendable, Equatable {
 
     /// Writes what fits of `bytes[range]`.
     package func write(_ bytes: [UInt8], _ range: Range<Int>) throws(SystemError) -> Transfer {
-        guard phase == .open, !isEndSent else { throw brokenError }
+        guard phase == .open, !isWriteOver else { throw brokenError }
         var total = 0
         var isFailed = false
         isWriteWaitingToRead = false
@@ -285,8 +288,9 @@ package struct TLSFacts: Sendable, Equatable {
             }
         }
         if isFailed {
+            // What the peer said before it closed can still be read.
             OpenSSLErrors.clear()
-            phase = .broken
+            isWriteOver = true
             throw brokenError
         }
         return total > 0 || range.isEmpty ? .bytes(total) : .wouldBlock
@@ -329,8 +333,8 @@ package struct TLSFacts: Sendable, Equatable {
     /// Sends our `close_notify` if the socket takes it; a peer that does not read learns of the end
     /// by the close.
     private func sayEnd() {
-        guard phase == .open, !isEndSent else { return }
-        isEndSent = true
+        guard phase == .open, !isWriteOver else { return }
+        isWriteOver = true
         OpenSSLErrors.clear()
         _ = unsafe SSL_shutdown(ssl)
         OpenSSLErrors.clear()

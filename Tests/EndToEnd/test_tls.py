@@ -1,11 +1,14 @@
 """TLS towards clients: versions, certificates, names, client certificates, tickets (T18)."""
 
+import ctypes
 import os
 import re
 import shutil
 import socket
 import ssl
 import subprocess
+import time
+from concurrent import futures
 
 import case
 import gate as gates
@@ -194,6 +197,36 @@ class Serving(case.SharedGate):
             # Below TLS: an end without close_notify.
             socket.socket.shutdown(connection.socket, socket.SHUT_WR)
             self.assertEqual(connection.response().body, b"ok\n")
+
+    def test_key_updates_without_end_are_ended(self):
+        def flood():
+            libssl = ctypes.CDLL("libssl.so.3")
+            for name in ("TLS_client_method", "SSL_CTX_new", "SSL_new"):
+                getattr(libssl, name).restype = ctypes.c_void_p
+            made = ctypes.c_void_p(libssl.SSL_CTX_new(
+                ctypes.c_void_p(libssl.TLS_client_method())))
+            link = ctypes.c_void_p(libssl.SSL_new(made))
+            with socket.create_connection(self.gate.address) as connection:
+                libssl.SSL_set_fd(link, connection.fileno())
+                self.assertEqual(libssl.SSL_connect(link), 1)
+                for sent in range(100_000):
+                    libssl.SSL_key_update(link, 0)
+                    if libssl.SSL_do_handshake(link) != 1:
+                        return sent
+            return None
+
+        worst = 0.0
+        with futures.ThreadPoolExecutor(1) as pool:
+            flooding = pool.submit(flood)
+            bystander = self.connect()
+            while not flooding.done():
+                began = time.monotonic()
+                self.assertEqual(bystander.ask("GET", "/x").status, 200)
+                worst = max(worst, time.monotonic() - began)
+            # 256 KiB of records of 27 bytes, and what was on its way.
+            self.assertIsNotNone(flooding.result())
+            self.assertGreater(flooding.result(), 9000)
+        self.assertLess(worst, 2.0)
 
     def test_requests_in_one_record_and_one_in_many(self):
         connection = self.connect()

@@ -207,6 +207,30 @@ class UpstreamTLS(case.Case):
                     connection.ask("GET", "/off")
                     raise AssertionError("a cut answer passed for a whole one")
 
+    def test_an_answer_before_the_end_of_the_request(self):
+        refusal = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        stage = upstream.Stage()
+        self.addCleanup(stage.close)
+        tls = server_context(self.identity)
+
+        def play():
+            plain, _ = stage.accept()
+            connection = tls.wrap_socket(plain, server_side=True)
+            connection.recv(1000)
+            connection.sendall(refusal)
+            connection.close()
+
+        threading.Thread(target=play, daemon=True).start()
+
+        def change(settings):
+            settings.upstream += ["tls {", self.ca, "name service.test", "}"]
+            settings.routes["POST /up"] = ["mode off"]
+
+        self.run_gate(change, stage)
+        with wire.Connection(self.gate.address) as connection:
+            connection.send(wire.message("POST", "/up", body=bytes(8_000_000)))
+            self.assertEqual(connection.response("POST").status, 413)
+
     def test_an_answer_with_a_length_needs_no_end(self):
         self.serve(self.ca, "name service.test", says_end=False)
         self.service.closes = True
