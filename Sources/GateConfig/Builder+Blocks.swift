@@ -33,17 +33,51 @@ extension Builder {
                 resolver.setting("proxy_protocol", .listener, in: [body])),
             trustedProxies: buildTrusted(
                 resolver.setting("trusted_proxies", .listener, in: [body])),
+            http: buildProtocols(
+                resolver.setting("http", .listener, in: [body]),
+                hasTLS: body.first("tls") != nil),
             limits: ListenerLimits(
                 connections: limits.count("connections"), perAddress: limits.count("per_address"),
                 headerFields: limits.count("header_fields"), headerSize: limits.size("header_size"),
                 fieldSize: limits.size("field_size"), targetSize: limits.size("target_size"),
-                requests: limits.count("requests")),
+                requests: limits.count("requests"), h2Streams: limits.count("h2_streams"),
+                h2Resets: limits.rate("h2_resets") ?? .none,
+                h2Control: limits.rate("h2_control") ?? .none),
             timeouts: ListenerTimeouts(
                 handshake: timeouts.duration("handshake"), header: timeouts.duration("header"),
                 body: timeouts.duration("body"), bodyMinRate: timeouts.size("body_min_rate"),
                 keepalive: timeouts.duration("keepalive"), write: timeouts.duration("write"),
                 tunnel: timeouts.duration("tunnel"), tunnelMax: timeouts.duration("tunnel_max")))
         return name == nil ? nil : listener
+    }
+
+    /// What a listener speaks: as written, else HTTP/1.1, and HTTP/2 where there is TLS to choose
+    /// it in.
+    private mutating func buildProtocols(_ setting: Setting, hasTLS: Bool) -> HTTPProtocols {
+        guard setting.isGiven else { return hasTLS ? [.h1, .h2] : .h1 }
+        var protocols: HTTPProtocols = []
+        for word in setting.words {
+            let one: HTTPProtocols
+            switch word.text {
+            case "h2": one = .h2
+            case "h2c": one = .h2c
+            default: one = .h1
+            }
+            guard let place = word.place else { continue }
+            if protocols.contains(one) {
+                faults.error(place, "\(word.text.quoted) is named twice", "delete one")
+            } else if one == .h2, !hasTLS {
+                faults.error(
+                    place, "\"h2\" needs tls in the same listener",
+                    "in clear text it is called h2c")
+            } else if one == .h2c, hasTLS {
+                faults.error(
+                    place, "\"h2c\" is HTTP/2 in clear text, and this listener has tls",
+                    "write h2, or give clear text a listener of its own")
+            }
+            protocols.insert(one)
+        }
+        return protocols
     }
 
     /// A field or a target that may be larger than the whole head says something that cannot be.

@@ -98,10 +98,28 @@ package struct Listener: Sendable, Equatable {
     package var proxySources: [Network]
     /// Peers whose `X-Forwarded-*`, request id and account field are believed.
     package var trustedProxies: [Network]
+    /// What it speaks; never empty.
+    package var http: HTTPProtocols
     /// Bounds on what a peer may send.
     package var limits: ListenerLimits
     /// Deadlines.
     package var timeouts: ListenerTimeouts
+}
+
+/// Protocols of a listener.
+package struct HTTPProtocols: OptionSet, Sendable, Equatable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// HTTP/1.0 and HTTP/1.1.
+    package static let h1 = HTTPProtocols(rawValue: 1)
+    /// HTTP/2 over TLS, chosen by ALPN.
+    package static let h2 = HTTPProtocols(rawValue: 2)
+    /// HTTP/2 in clear text, by prior knowledge.
+    package static let h2c = HTTPProtocols(rawValue: 4)
 }
 
 /// Bounds on what a peer may send; counts or bytes.
@@ -120,6 +138,12 @@ package struct ListenerLimits: Sendable, Equatable {
     package var targetSize: Int
     /// Requests on one connection before it is closed.
     package var requests: Int
+    /// Streams that an HTTP/2 connection may have open at one time.
+    package var h2Streams: Int
+    /// Streams of an HTTP/2 connection that may be reset or refused.
+    package var h2Resets: Rate
+    /// Frames of an HTTP/2 connection that do nothing for a request.
+    package var h2Control: Rate
 }
 
 /// Deadlines of a downstream connection.
@@ -385,6 +409,14 @@ package struct Rate: Sendable, Equatable {
     package var count: Int
     /// The window's length.
     package var per: Duration
+
+    package init(count: Int, per: Duration) {
+        self.count = count
+        self.per = per
+    }
+
+    /// What stands for a limit whose text has a fault.
+    static let none = Rate(count: 0, per: .seconds(1))
 }
 
 /// The `rate` lines of a host; nil is no limit.

@@ -82,7 +82,7 @@ enum DirectiveTable {
     private static let listener = [
         Directive("address", .listener, "ADDRESS mode=OCTAL", "where to listen").required
             .repeating(),
-        Directive("http", .listener, "h1|~h2|~h2c…", "protocols spoken").defaulting(Defaults.http),
+        Directive("http", .listener, "h1|h2|h2c…", "protocols spoken").defaulting(Defaults.http),
         Directive("tls", .listener, "", "certificates").opening(.listenerTLS),
         Directive(
             "proxy_protocol", .listener, "off | require from NETWORK…",
@@ -96,12 +96,13 @@ enum DirectiveTable {
             "limits", .listener,
             """
             connections=COUNT per_address=COUNT header_fields=COUNT header_size=SIZE \
-            field_size=SIZE target_size=SIZE requests=COUNT ~h2_streams=COUNT ~h2_resets=RATE \
-            ~h2_control=RATE
+            field_size=SIZE target_size=SIZE requests=COUNT h2_streams=COUNT h2_resets=RATE \
+            h2_control=RATE
             """, "bounds on what a peer may send"
         ).defaulting(Defaults.listenerLimits).within([
             "header_fields": Limits.headerFields, "header_size": Limits.headBytes,
             "field_size": Limits.headBytes, "target_size": Limits.headBytes,
+            "h2_streams": Limits.streams,
         ]),
         Directive(
             "timeouts", .listener,

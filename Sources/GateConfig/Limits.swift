@@ -38,6 +38,8 @@ enum Limits {
     /// A request's head, one field of it, or its target, in bytes: the smallest that real clients
     /// need, and what still fits many times into memory.
     static let headBytes = 1024...(1 << 20)
+    /// Streams that one HTTP/2 connection may have open: each holds up to 256 KiB that came.
+    static let streams = 1...1000
     /// A body held in memory, in bytes.
     static let bodyMemory = 1024...(1 << 30)
     /// A body, in bytes.

@@ -185,7 +185,6 @@ class Check(case.Case):
 
     def test_what_belongs_to_a_later_version_says_so(self):
         later = {
-            "listener": ["http h2 h1"],
             "app": ["receipts refresh", "receipts require"],
             "host": ["account subrequest service /who X-Account cache=5s",
                      "account client_cert subject"],

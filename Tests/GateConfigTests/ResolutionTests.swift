@@ -42,7 +42,9 @@ struct ResolutionTests {
         #expect(listener.trustedProxies.isEmpty && listener.proxySources.isEmpty)
         #expect(
             fields(listener.limits) == "connections: 20000, perAddress: 200, headerFields: 100"
-                + ", headerSize: 49152, fieldSize: 32768, targetSize: 8192, requests: 10000")
+                + ", headerSize: 49152, fieldSize: 32768, targetSize: 8192, requests: 10000"
+                + ", h2Streams: 100, h2Resets: Rate(count: 200, per: 30.0 seconds)"
+                + ", h2Control: Rate(count: 1000, per: 10.0 seconds)")
         #expect(
             fields(listener.timeouts)
                 == "handshake: 10.0 seconds, header: 10.0 seconds, body: 15.0 seconds"
@@ -112,7 +114,9 @@ struct ResolutionTests {
         #expect(
             fields(listener.limits)
                 == "connections: 1, perAddress: 2, headerFields: 3, headerSize: 40960"
-                + ", fieldSize: 5120, targetSize: 6144, requests: 7")
+                + ", fieldSize: 5120, targetSize: 6144, requests: 7"
+                + ", h2Streams: 8, h2Resets: Rate(count: 9, per: 10.0 seconds)"
+                + ", h2Control: Rate(count: 11, per: 12.0 seconds)")
         #expect(
             fields(listener.timeouts)
                 == "handshake: 1.0 seconds, header: 2.0 seconds, body: 3.0 seconds"
@@ -404,7 +408,7 @@ private let everyValue = """
         trusted_proxies 10.0.0.0/8
         proxy_protocol require from 10.1.0.0/16
         limits connections=1 per_address=2 header_fields=3 header_size=40k field_size=5k \
-        target_size=6k requests=7
+        target_size=6k requests=7 h2_streams=8 h2_resets=9/10s h2_control=11/12s
         timeouts handshake=1s header=2s body=3s body_min_rate=4k keepalive=5s write=6s \
         tunnel=7s tunnel_max=8s
     }

@@ -25,11 +25,7 @@ package enum DownstreamHead {
     ) throws(HeadWriterError) -> [UInt8] {
         var writer = HeadWriter(bytesExpected: head.bytes.count + 256)
         writer.startResponse(status: head.status, head.bytes, reason: head.reason)
-        let passesTrailer = announcesTrailers && body == .chunked
-        for line in head.fields
-        where isPassed(line, head.bytes) || passesTrailer && line.kind == .trailer {
-            writer.field(head.bytes, line)
-        }
+        append(&writer, head, passesTrailer: announcesTrailers && body == .chunked)
         if head.firstValue(of: dateName) == nil { writer.field("Date", date()) }
         GateFields.append(&writer, requestID: requestID, nextChallenge: nextChallenge)
         body.append(to: &writer)
@@ -41,8 +37,41 @@ package enum DownstreamHead {
     package static func interimBytes(_ head: ResponseHead) throws(HeadWriterError) -> [UInt8] {
         var writer = HeadWriter(bytesExpected: head.bytes.count)
         writer.startResponse(status: head.status, head.bytes, reason: head.reason)
-        for line in head.fields where isPassed(line, head.bytes) { writer.field(head.bytes, line) }
+        append(&writer, head)
         return try writer.finish()
+    }
+
+    /// What ``bytes(_:date:requestID:nextChallenge:body:connection:)`` says, to an HTTP/2 client: a
+    /// length where the answer has one, and nothing of the connection.
+    package static func block(
+        _ head: ResponseHead, date: @autoclosure () -> [UInt8], requestID: [UInt8],
+        nextChallenge: [UInt8]?
+    ) throws(HeadWriterError) -> FieldBlock {
+        var writer = FieldBlockWriter(status: head.status)
+        append(&writer, head, passesTrailer: head.contentLength == nil)
+        if head.firstValue(of: dateName) == nil { writer.field("Date", date()) }
+        GateFields.append(&writer, requestID: requestID, nextChallenge: nextChallenge)
+        // Not even a length of zero has a place in a 204 (RFC 9110 §8.6).
+        if let length = head.contentLength, head.status != 204 {
+            writer.field("Content-Length", length)
+        }
+        return try writer.finish()
+    }
+
+    /// An interim answer to an HTTP/2 client.
+    package static func interimBlock(_ head: ResponseHead) throws(HeadWriterError) -> FieldBlock {
+        var writer = FieldBlockWriter(status: head.status)
+        append(&writer, head)
+        return try writer.finish()
+    }
+
+    private static func append(
+        _ writer: inout some FieldWriter, _ head: ResponseHead, passesTrailer: Bool = false
+    ) {
+        for line in head.fields
+        where isPassed(line, head.bytes) || passesTrailer && line.kind == .trailer {
+            writer.field(head.bytes, line)
+        }
     }
 
     private static let dateName = FieldName("date")
@@ -107,7 +136,7 @@ extension DownstreamBody {
 /// The fields that every answer of the gate has.
 enum GateFields {
     static func append(
-        _ writer: inout HeadWriter, requestID: [UInt8], nextChallenge: [UInt8]?
+        _ writer: inout some FieldWriter, requestID: [UInt8], nextChallenge: [UInt8]?
     ) {
         writer.field("X-Request-Id", requestID)
         if let nextChallenge { writer.field("App-Attest-Next-Challenge", nextChallenge) }

@@ -63,6 +63,22 @@ package struct GateAnswer: Sendable, Equatable {
     ) throws(HeadWriterError) -> [UInt8] {
         var writer = HeadWriter(bytesExpected: 512 + body.count)
         writer.startResponse(status: status, reason: StatusText.phrase(status))
+        appendFields(&writer, requestID: requestID, date: date)
+        connection.append(to: &writer)
+        let head = try writer.finish()
+        return isHead ? head : head + body
+    }
+
+    /// The head to an HTTP/2 client. `date` is the value of `Date`.
+    package func block(requestID: [UInt8], date: [UInt8]) throws(HeadWriterError) -> FieldBlock {
+        var writer = FieldBlockWriter(status: status)
+        appendFields(&writer, requestID: requestID, date: date)
+        return try writer.finish()
+    }
+
+    private func appendFields(
+        _ writer: inout some FieldWriter, requestID: [UInt8], date: [UInt8]
+    ) {
         writer.field("Date", date)
         if let contentType { writer.field("Content-Type", contentType.text) }
         // 204 has no length (RFC 9110 §8.6).
@@ -75,9 +91,6 @@ package struct GateAnswer: Sendable, Equatable {
         }
         if let retryAfter { writer.field("Retry-After", retryAfter) }
         GateFields.append(&writer, requestID: requestID, nextChallenge: nextChallenge)
-        connection.append(to: &writer)
-        let head = try writer.finish()
-        return isHead ? head : head + body
     }
 
     private static func problem(_ refusal: Refusal, _ requestID: [UInt8]) -> [UInt8] {
