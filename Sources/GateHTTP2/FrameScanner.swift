@@ -27,6 +27,10 @@ struct FrameScanner: Sendable {
     /// Whether a header section has begun and not ended: from the frame header of its HEADERS to
     /// the last octet of the frame that has END_HEADERS.
     private(set) var isInHeaders = false
+    /// How many header sections have begun.
+    private(set) var sections = 0
+    /// Whether a frame has come.
+    private(set) var isEstablished = false
     private var isLastOfHeaders = false
     /// SETTINGS acknowledgements that are owed to us, with one to spare.
     private var acknowledgementsDue = 2
@@ -102,9 +106,11 @@ struct FrameScanner: Sendable {
             (UInt32(header[5]) << 24 | UInt32(header[6]) << 16 | UInt32(header[7]) << 8
                 | UInt32(header[8])) & 0x7fff_ffff
         header.removeAll(keepingCapacity: true)
+        isEstablished = true
         var isPast = false
         if type == FrameType.headers {
             isInHeaders = true
+            sections &+= 1
             isPast = isServer && noteStream(streamID)
         }
         if type == FrameType.headers || type == FrameType.continuation, flags & 0x4 != 0 {

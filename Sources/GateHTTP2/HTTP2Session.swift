@@ -128,6 +128,12 @@ package import GateHTTP
     /// Whether a header section has begun and is not complete.
     package var isInHeaders: Bool { scanner.isInHeaders }
 
+    /// How many header sections have begun.
+    package var sections: Int { scanner.sections }
+
+    /// Whether the peer's preface and first frame have come.
+    package var isEstablished: Bool { scanner.isEstablished }
+
     /// Reads the frame headers ahead of the library; gives the end of what it may have.
     private func scan(_ bytes: [UInt8], _ range: Range<Int>) -> Int {
         var index = min(range.lowerBound + scannedAhead, range.upperBound)
@@ -342,6 +348,9 @@ package import GateHTTP
         guard let stream = streams[streamID] else { return nil }
         return stream.outgoing.isEmpty ? nil : stream.progressAt
     }
+
+    /// Whether octets of any body wait to be sent.
+    package var isAnythingQueued: Bool { queuedBytes > 0 }
 
     /// Whether the peer's window for the whole connection is used up.
     package var isConnectionWindowClosed: Bool {

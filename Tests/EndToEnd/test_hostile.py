@@ -6,6 +6,7 @@ probe mostly waits: for what must not come.
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -20,6 +21,12 @@ GATES = 4
 class Probes(case.Case):
     def test_http1_in_the_clear(self):
         self.probe("h1")
+
+    def test_http1_beside_http2(self):
+        self.probe("h1", lambda settings: settings.listener.append("http h1 h2c"))
+
+    def test_http2_in_the_clear(self):
+        self.probe("h2", lambda settings: settings.listener.append("http h2c"))
 
     def probe(self, protocol, change=lambda settings: None, options=()):
         program = case.shared("hostile", "gateprobe.py")
@@ -72,3 +79,52 @@ def end(process):
         process.kill()
     process.wait(10)
     process.stdout.close()
+
+
+class Floods(case.Case):
+    """`h2abuse.py`: each misuse ends or is bounded, and nobody beside it notices."""
+
+    # Each sends as fast as it can for so long.
+    SECONDS = 3
+    ENDED = {
+        "continuation_empty", "continuation_flood", "cookie_crumbs", "empty_data", "hpack_bomb",
+        "made_you_reset", "ping_flood", "priority_flood", "rapid_reset", "refused_streams",
+        "settings_flood", "tiny_data", "unknown_frames", "window_stall",
+    }
+    LINE = re.compile(
+        r"(?P<name>\w+) +(?P<how>closed|survived|write blocked) +goaway=(?P<goaway>\S+) .*"
+        r"bystander n=(?P<count>\d+) fail=(?P<fail>\d+) median=\S+ worst=(?P<worst>[0-9.]+)ms "
+        r"rss(?P<rss>[+-][0-9.]+)MB")
+
+    def misuse(self, *cases):
+        """What `h2abuse.py` says of each case."""
+        done = subprocess.run(
+            [sys.executable, "-B", case.shared("hostile", "h2abuse.py"), "--target",
+             f"127.0.0.1:{self.gate.settings.port}", "--pid", str(self.gate.process.pid),
+             "--seconds", str(self.SECONDS), *cases],
+            capture_output=True, text=True, timeout=600, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = [self.LINE.match(line) for line in done.stdout.splitlines()]
+        self.assertNotIn(None, found, done.stdout)
+        return {entry["name"]: entry for entry in found}
+
+    def test_each_misuse_ends_and_nobody_beside_it_waits(self):
+        self.run_gate(lambda settings: settings.listener.append("http h2c"))
+        seen = self.misuse()
+        self.assertEqual(set(seen) - self.ENDED, {"slow_headers", "slow_preface"})
+        for name, found in seen.items():
+            with self.subTest(line=found[0]):
+                # The machine may have been busy with something else: what the gate is to blame
+                # for shows again.
+                for _ in range(3):
+                    if float(found["worst"]) < 50 and float(found["rss"]) < 8:
+                        break
+                    found = self.misuse(name)[name]
+                self.assertEqual(int(found["fail"]), 0)
+                self.assertGreater(int(found["count"]), 0)
+                self.assertLess(float(found["worst"]), 50)
+                self.assertLess(float(found["rss"]), 8)
+                if name in self.ENDED:
+                    self.assertEqual(found["how"], "closed")
+        self.assertTrue(self.gate.is_alive)
+        self.assertEqual(self.gate.stop(), 0)

@@ -13,6 +13,8 @@ struct ClientFacts {
     let listener: ListenerRuntime
     /// What the handshake said; nil on a clear connection.
     var tls: TLSFacts?
+    /// Whether it speaks HTTP/2, by ALPN or by prior knowledge.
+    var isHTTP2 = false
 
     /// The scheme of every request.
     var scheme: Scheme { tls == nil ? .http : .https }

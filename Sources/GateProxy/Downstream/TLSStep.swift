@@ -22,7 +22,12 @@ final class TLSStep: IntakeStep {
         } catch {
             throw IntakeError(error)
         }
-        intake.client.tls = socket.facts
+        let facts = socket.facts
+        intake.client.tls = facts
+        intake.client.isHTTP2 = facts.applicationProtocol == "h2"
+        guard intake.client.isHTTP2 || intake.client.listener.listener.http.contains(.h1) else {
+            throw .refused("TLS: the client did not ask for HTTP/2")
+        }
         return true
     }
 

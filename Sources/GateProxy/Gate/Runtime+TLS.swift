@@ -15,7 +15,7 @@ extension ListenerRuntime {
             let settings = TLSServerSettings(
                 identities: identities, minVersion: tls.minVersion == .tls12 ? .tls12 : .tls13,
                 clientCertificates: .init(tls.clientCA), ticketPeriod: tls.ticketPeriod,
-                protocols: ["http/1.1"], name: listener.name)
+                protocols: listener.http.names, name: listener.name)
             return try TLSServerContext(settings, clock: clock)
         } catch {
             throw StartError("listener \"\(listener.name)\": tls: \(error)")
@@ -53,5 +53,12 @@ extension TLSServerSettings.ClientCertificates {
         case .optional(let text): self = .optional(text)
         case .require(let text): self = .require(text)
         }
+    }
+}
+
+extension HTTPProtocols {
+    /// What ALPN offers, the dearest first (RFC 9113 §3.2).
+    fileprivate var names: [String] {
+        (contains(.h2) ? ["h2"] : []) + (contains(.h1) ? ["http/1.1"] : [])
     }
 }

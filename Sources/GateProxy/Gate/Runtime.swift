@@ -6,6 +6,7 @@ internal import GateBytes
 package import GateConfig
 internal import GateCrypto
 internal import GateHTTP
+internal import GateHTTP2
 internal import GateLock
 package import GateRuntime
 internal import GateTLS
@@ -102,6 +103,7 @@ package final class ListenerRuntime: Sendable {
     package let listener: Listener
     let hosts: HostTable
     let headLimits: HeadLimits
+    let http2Limits: HTTP2Limits
     /// Whether this is the admin endpoint: health and readiness, nothing else.
     let isAdmin: Bool
     /// Its certificates and rules; nil where it is clear.
@@ -122,6 +124,10 @@ package final class ListenerRuntime: Sendable {
         headLimits = HeadLimits(
             headerFields: listener.limits.headerFields, headerSize: listener.limits.headerSize,
             fieldSize: listener.limits.fieldSize, targetSize: listener.limits.targetSize)
+        http2Limits = HTTP2Limits(
+            streamsMax: listener.limits.h2Streams, head: headLimits,
+            resets: HTTP2Budget(listener.limits.h2Resets),
+            control: HTTP2Budget(listener.limits.h2Control))
     }
 
     var limits: ListenerLimits { listener.limits }
@@ -132,6 +138,9 @@ package final class ListenerRuntime: Sendable {
         guard let address = peer.ipAddress else { return false }
         return listener.trustedProxies.contains { $0.contains(address) }
     }
+
+    /// Whether every connection speaks HTTP/2 from its first octet on.
+    var isHTTP2Alone: Bool { listener.http == .h2c }
 
     /// Whether a request for the host at `index`, called `name`, came on a connection that was made
     /// for another one, or lacks the certificate that the listener asks for (T18).
@@ -153,6 +162,7 @@ package final class ListenerRuntime: Sendable {
     func makeIntakeSteps(for peer: SocketAddress) -> [any IntakeStep] {
         var steps: [any IntakeStep] = isProxy(peer) ? [ProxyHeaderStep()] : []
         if let tls { steps.append(TLSStep(tls)) }
+        if listener.http.isSuperset(of: [.h1, .h2c]) { steps.append(PrefaceStep()) }
         return steps
     }
 
@@ -180,5 +190,12 @@ package final class ListenerRuntime: Sendable {
     /// Counts a connection out.
     func release(_ key: IPAddress?) {
         connections.withLock { $0.release(key) }
+    }
+}
+
+extension HTTP2Budget {
+    /// The budget that a limit of the configuration is.
+    fileprivate init(_ rate: Rate) {
+        self.init(countMax: rate.count, window: UInt64(clamping: rate.per.nanoseconds))
     }
 }

@@ -26,6 +26,7 @@ final class Worker {
     private var oldestIdle: [ObjectIdentifier?: OldestIdle] = [:]
     /// Tunnels by the key whose proof opened them, as many as there are connections at most.
     private var tunnels: [Bytes32: [Tunnel]] = [:]
+    private var flushing: [HTTP2Connection] = []
     private var dateSecond: Int64 = -1
     private var date: [UInt8] = []
     private var logLines: [UInt8] = []
@@ -35,6 +36,8 @@ final class Worker {
 
     /// Ready keys of one loop; about 3 KB each in OpenSSL.
     static let readyKeysMax = 4096
+    /// Times that a turn's end looks at connections that have something to send.
+    private static let flushRoundsMax = 2
 
     init(context: GateContext, loop: EventLoop, loops: Int) {
         self.context = context
@@ -47,7 +50,7 @@ final class Worker {
             return UpstreamPool(
                 servers, idleMax: idleMax, memory: memory, log: context.errorLog, on: loop)
         }
-        loop.onTurnEnd = { [weak self] in self?.handOverLog() }
+        loop.onTurnEnd = { [weak self] in self?.turnEnded() }
     }
 
     /// Runs `action` on the loop every `interval`, for the first time after one.
@@ -75,6 +78,26 @@ final class Worker {
         healthChecks = pools.map { HealthChecks(of: $0, log: context.errorLog, on: loop) }
     }
 
+    /// Lets `connection` write what this turn brings about in one go.
+    func flushAtTurnEnd(_ connection: HTTP2Connection) {
+        flushing.append(connection)
+    }
+
+    private func turnEnded() {
+        // What leaves may make room for more, and that should not wait; but others should not
+        // either.
+        for _ in 0..<Worker.flushRoundsMax where !flushing.isEmpty {
+            let connections = flushing
+            flushing = []
+            for connection in connections { connection.turnEnded() }
+        }
+        if !flushing.isEmpty {
+            // Wakes the loop, so that this runs again.
+            loop.handle.submit {}
+        }
+        handOverLog()
+    }
+
     /// Starts accepting on `socket` for `listener`.
     func listen(_ socket: ListeningSocket, for listener: ListenerRuntime) {
         socket.onConnection = { [weak self] connection, peer in
@@ -90,6 +113,7 @@ final class Worker {
 
     private func accept(_ socket: Socket, peer: SocketAddress, listener: ListenerRuntime) {
         var client = ClientFacts(peer: peer, listener: listener)
+        client.isHTTP2 = listener.isHTTP2Alone
         client.limitKey = listener.isProxy(peer) ? nil : listener.limitKey(of: peer)
         do throws(ConnectionLimit) {
             try admit(client)
@@ -101,7 +125,16 @@ final class Worker {
         guard steps.isEmpty else {
             return start(Intake(socket, client: client, steps: steps, worker: self), socket)
         }
-        start(DownstreamConnection(socket, client: client, worker: self), socket)
+        start(makeConnection(socket, client, input: nil), socket)
+    }
+
+    /// The connection that speaks what the client speaks.
+    private func makeConnection(
+        _ transport: any Transport, _ client: ClientFacts, input: ByteBuffer?
+    ) -> any ClientConnection {
+        client.isHTTP2
+            ? HTTP2Connection(transport, client: client, input: input, worker: self)
+            : DownstreamConnection(transport, client: client, input: input, worker: self)
     }
 
     /// Counts a connection in.
@@ -189,9 +222,7 @@ final class Worker {
     func begin(_ intake: Intake) {
         connections[ObjectIdentifier(intake)] = nil
         start(
-            DownstreamConnection(
-                intake.transport, client: intake.client, input: intake.input, worker: self),
-            intake.transport)
+            makeConnection(intake.transport, intake.client, input: intake.input), intake.transport)
     }
 
     private func start(_ connection: any ClientConnection, _ transport: any Transport) {
