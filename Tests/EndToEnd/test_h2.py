@@ -7,6 +7,8 @@ import threading
 import h2.errors
 
 import case
+import pki
+import secure
 import gate as gates
 import upstream
 import wire
@@ -274,6 +276,75 @@ class Requests(case.SharedGate):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(":status: 200", done.stdout)
         self.assertNotIn("PROTOCOL_ERROR", done.stdout)
+
+
+class Encrypted(case.Case):
+    """HTTP/2 over TLS, where ALPN chooses it."""
+
+    def setUp(self):
+        self.pki = pki.Authority(self.temporary())
+        self.identity = self.pki.issue("api", gates.HOST, "other.test")
+
+    def serve(self, *lines):
+        def configure(settings):
+            settings.listener += ["tls {", "    " + self.identity.line, "}", *lines]
+            settings.extra += ["host other.test {", "    listener main", "    upstream service",
+                               "    unmatched off", "}"]
+        return self.run_gate(configure)
+
+    def connect(self, alpn):
+        context = secure.context(self.pki, alpn=alpn)
+        connection = secure.Connection(self.gate.address, context)
+        self.addCleanup(connection.close)
+        return connection
+
+    def client(self):
+        connection = self.connect(["h2", "http/1.1"])
+        self.assertEqual(connection.socket.selected_alpn_protocol(), "h2")
+        return wire2.Client(self.gate.address, tls=connection.socket)
+
+    def test_both_are_offered_and_http2_is_dearer(self):
+        self.serve()
+        answer = self.client().ask("GET", "/public/a", scheme="https")
+        request = self.check_upstream(answer)
+        self.assertEqual(request.get("X-Forwarded-Proto"), "https")
+        entry = self.gate.logged(answer)
+        self.assertEqual((entry["protocol"], entry["tls"]), ("HTTP/2.0", "TLSv1.3"))
+        for alpn in (["http/1.1"], []):
+            self.assertEqual(self.connect(alpn).ask("GET", "/public/a").status, 200)
+
+    def test_what_is_not_offered_cannot_be_had(self):
+        self.serve("http h1")
+        old = self.connect(["h2", "http/1.1"])
+        self.assertEqual(old.socket.selected_alpn_protocol(), "http/1.1")
+        self.assertEqual(self.gate.stop(), 0)
+        self.serve("http h2")
+        self.assertEqual(self.client().ask("GET", "/public/a").status, 200)
+        self.assertTrue(self.connect([]).is_closed())
+
+    def test_hosts_of_one_certificate_share_a_connection(self):
+        self.serve()
+        client = self.client()
+        for host in (gates.HOST, "other.test"):
+            self.assertEqual(client.ask("GET", "/public/a", host=host).status, 200)
+
+    def test_large_bodies_both_ways(self):
+        self.serve()
+        body = os.urandom(3_000_000)
+        self.service.keeps_raw = False
+        self.service.respond = lambda request: upstream.answer(request.body)
+        client = self.client()
+        self.assertEqual(client.ask("POST", "/public/a", body=body).body, body)
+
+    def test_curl(self):
+        self.serve()
+        port = self.gate.settings.port
+        done = subprocess.run(
+            ["curl", "-sS", "--http2", "--cacert", self.pki.pem, "--resolve",
+             f"{gates.HOST}:{port}:127.0.0.1", "-w", "%{http_version}",
+             f"https://{gates.HOST}:{port}/public/a"],
+            capture_output=True, timeout=60, check=False)
+        self.assertEqual(done.stdout, b"ok\n2", done.stderr)
 
 
 class Load(case.Case):

@@ -12,6 +12,7 @@ import sys
 
 import case
 import gate as gates
+import pki
 
 # How many vectors the corpus has for a protocol; a changed corpus is looked at before it counts.
 VECTORS = {"h1": 216, "h2": 53}
@@ -27,6 +28,9 @@ class Probes(case.Case):
 
     def test_http2_in_the_clear(self):
         self.probe("h2", lambda settings: settings.listener.append("http h2c"))
+
+    def test_http2_over_tls(self):
+        self.probe("h2", encrypted(self.temporary()), ["--tls"])
 
     def probe(self, protocol, change=lambda settings: None, options=()):
         program = case.shared("hostile", "gateprobe.py")
@@ -67,6 +71,12 @@ class Probes(case.Case):
         return gate, process, report
 
 
+def encrypted(directory):
+    """What makes the listener one with TLS."""
+    identity = pki.Authority(directory).issue("api", gates.HOST)
+    return lambda settings: settings.listener.extend(["tls {", "    " + identity.line, "}"])
+
+
 def vectors(path, protocol):
     """The lines of the corpus that are for `protocol`."""
     with open(path, encoding="utf-8") as file:
@@ -85,7 +95,7 @@ class Floods(case.Case):
     """`h2abuse.py`: each misuse ends or is bounded, and nobody beside it notices."""
 
     # Each sends as fast as it can for so long.
-    SECONDS = 3
+    SECONDS = 2
     ENDED = {
         "continuation_empty", "continuation_flood", "cookie_crumbs", "empty_data", "hpack_bomb",
         "made_you_reset", "ping_flood", "priority_flood", "rapid_reset", "refused_streams",
@@ -96,35 +106,48 @@ class Floods(case.Case):
         r"bystander n=(?P<count>\d+) fail=(?P<fail>\d+) median=\S+ worst=(?P<worst>[0-9.]+)ms "
         r"rss(?P<rss>[+-][0-9.]+)MB")
 
-    def misuse(self, *cases):
+    def misuse(self, options, *cases):
         """What `h2abuse.py` says of each case."""
         done = subprocess.run(
             [sys.executable, "-B", case.shared("hostile", "h2abuse.py"), "--target",
              f"127.0.0.1:{self.gate.settings.port}", "--pid", str(self.gate.process.pid),
-             "--seconds", str(self.SECONDS), *cases],
+             "--seconds", str(self.SECONDS), *options, *cases],
             capture_output=True, text=True, timeout=600, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         found = [self.LINE.match(line) for line in done.stdout.splitlines()]
         self.assertNotIn(None, found, done.stdout)
         return {entry["name"]: entry for entry in found}
 
-    def test_each_misuse_ends_and_nobody_beside_it_waits(self):
+    def test_in_the_clear(self):
         self.run_gate(lambda settings: settings.listener.append("http h2c"))
-        seen = self.misuse()
+        self.check([])
+
+    def test_over_tls(self):
+        self.run_gate(encrypted(self.temporary()))
+        self.check(["--tls"])
+
+    def check(self, options):
+        seen = self.misuse(options)
         self.assertEqual(set(seen) - self.ENDED, {"slow_headers", "slow_preface"})
         for name, found in seen.items():
             with self.subTest(line=found[0]):
-                # The machine may have been busy with something else: what the gate is to blame
-                # for shows again.
+                # What the gate is to blame for shows again.
                 for _ in range(3):
-                    if float(found["worst"]) < 50 and float(found["rss"]) < 8:
+                    if self.is_unnoticed(found, seen["slow_preface"]):
                         break
-                    found = self.misuse(name)[name]
+                    again = self.misuse(options, *sorted({name, "slow_preface"}))
+                    found, seen["slow_preface"] = again[name], again["slow_preface"]
+                self.assertTrue(self.is_unnoticed(found, seen["slow_preface"]), found[0])
                 self.assertEqual(int(found["fail"]), 0)
                 self.assertGreater(int(found["count"]), 0)
-                self.assertLess(float(found["worst"]), 50)
-                self.assertLess(float(found["rss"]), 8)
                 if name in self.ENDED:
                     self.assertEqual(found["how"], "closed")
         self.assertTrue(self.gate.is_alive)
         self.assertEqual(self.gate.stop(), 0)
+
+    @staticmethod
+    def is_unnoticed(found, quiet):
+        """Whether nobody waited: 50 ms, or what this machine takes just now where nobody misuses
+        anything but his own time."""
+        return float(found["worst"]) < max(50, 2 * float(quiet["worst"])) and \
+            float(found["rss"]) < 8
