@@ -37,19 +37,21 @@ package final class ListeningSocket: EventHandler {
     package static func bind(
         _ address: SocketAddress, backlog: Int32 = 1024, on loop: EventLoop
     ) throws(SystemError) -> ListeningSocket {
-        let listener = ListeningSocket(
-            try ListenerDescriptor.open(address, backlog: backlog, isReusingPort: true).take(),
-            isShared: false, isUnix: address.family == AF_UNIX, on: loop)
-        return listener
+        try own(.open(address, backlog: backlog, isReusingPort: true), on: loop)
+    }
+
+    /// Listens on a descriptor that is this loop's alone.
+    package static func own(
+        _ own: ListenerDescriptor, on loop: EventLoop
+    ) throws(SystemError) -> ListeningSocket {
+        ListeningSocket(try own.take(), isShared: false, isUnix: own.isUnix, on: loop)
     }
 
     /// Listens on a descriptor that other loops listen on as well.
     package static func share(
         _ shared: ListenerDescriptor, on loop: EventLoop
     ) throws(SystemError) -> ListeningSocket {
-        let number = fcntl(shared.number, F_DUPFD_CLOEXEC, 0)
-        guard number >= 0 else { throw SystemError("fcntl") }
-        return ListeningSocket(Descriptor(number), isShared: true, isUnix: shared.isUnix, on: loop)
+        ListeningSocket(try shared.take(), isShared: true, isUnix: shared.isUnix, on: loop)
     }
 
     /// The address it is bound to: tells the port where 0 was asked for.

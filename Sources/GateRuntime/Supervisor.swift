@@ -15,6 +15,11 @@ package struct Supervisor: Sendable {
     /// Says `READY=1`.
     package func ready(status: String) { send("READY=1\nSTATUS=\(status)") }
 
+    /// Says `RELOADING=1`; ``ready(status:)`` ends it. `now` is the monotonic clock's.
+    package func reloading(now: Moment) {
+        send("RELOADING=1\nMONOTONIC_USEC=\(now.nanoseconds / 1000)")
+    }
+
     /// Says `STOPPING=1`.
     package func stopping() { send("STOPPING=1") }
 

@@ -33,7 +33,9 @@ enum RunCommand {
                 services.close()
                 throw error
             }
-            serve(gate, services, signals, supervisor)
+            serve(
+                gate, services, signals, supervisor,
+                Reload(path: configurationPath, gate, services, supervisor))
         } catch {
             Console.standard.report("\(error)")
             return 3
@@ -41,7 +43,8 @@ enum RunCommand {
     }
 
     private static func serve(
-        _ gate: Gate, _ services: GateServices, _ signals: Signals, _ supervisor: Supervisor
+        _ gate: Gate, _ services: GateServices, _ signals: Signals, _ supervisor: Supervisor,
+        _ reload: Reload
     ) -> Never {
         let stop: @Sendable () -> Void = {
             supervisor.stopping()
@@ -54,11 +57,9 @@ enum RunCommand {
         signals.on(.terminate, stop)
         signals.on(.interrupt, stop)
         signals.on(.user1) { services.reopenLogs() }
-        signals.on(.hangup) {
-            services.errorLog.write(
-                .warn,
-                "reload is not available in this version; restart to change the configuration")
-        }
+        signals.on(.hangup) { reload.run() }
+        // From "ready" on the service manager may stop or reload.
+        signals.waitUntilHeard()
         services.errorLog.write(.info, "serving")
         supervisor.ready(status: "serving")
         // The sources live as long as the process.

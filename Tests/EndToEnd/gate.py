@@ -53,6 +53,7 @@ class Settings:
         self.app_ids = [APP_ID]
         self.upstream = []
         self.servers = [f"127.0.0.1:{upstream}"]
+        self.listener_name = "main"
         self.names = HOST
         self.host_app = "shop"
         self.unmatched = "off"
@@ -80,7 +81,7 @@ class Settings:
             return [f"{head} {{"] + ["    " + line for line in lines] + ["}"]
 
         host = [
-            "listener main", f"app {self.host_app}", "upstream service",
+            f"listener {self.listener_name}", f"app {self.host_app}", "upstream service",
             f"unmatched {self.unmatched}", "enroll /v1/app-attest",
         ]
         host += [f"rate {name} {limit}" for name, limit in self.rates.items()]
@@ -94,7 +95,7 @@ class Settings:
         lines += block("store", [f"dir {self.store}"] + self.store_lines)
         lines += block("spool", [f"dir {self.spool}"] + self.spool_lines)
         lines += block("admin", [f"address 127.0.0.1:{self.admin_port}"])
-        lines += block("listener main", [f"address 127.0.0.1:{self.port}"] + self.listener)
+        lines += block(f"listener {self.listener_name}", [f"address 127.0.0.1:{self.port}"] + self.listener)
         lines += block("app shop", app)
         lines += block("upstream service", [f"server {s}" for s in self.servers] + self.upstream)
         lines += block(f"host {self.names}", host)

@@ -87,6 +87,7 @@ class Unit(case.Case):
         with open(UNIT, encoding="utf-8") as file:
             lines = file.read().split("\n")
         for line in ("Type=notify", "NotifyAccess=main", "StateDirectory=attestgate",
+                     "ExecReload=/bin/kill -HUP $MAINPID",
                      "StateDirectoryMode=0700", "CacheDirectory=attestgate",
                      "CacheDirectoryMode=0700",
                      "ExecStart=/usr/bin/attestgate run -c /etc/attestgate/proxy.conf"):

@@ -180,11 +180,3 @@ class Sampling(case.Case):
         refused = self.ask("GET", "/v1/data/a")
         self.assertIsNotNone(self.gate.logged(refused))
         self.assertNotIn("/public", self.gate.out.text)
-
-
-class Hangup(case.Case):
-    def test_sighup_changes_nothing_and_says_so(self):
-        self.run_gate()
-        self.gate.signal(signal.SIGHUP)
-        self.assertTrue(self.gate.err.wait(lambda line: "reload is not available" in line))
-        self.assertEqual(self.ask("GET", "/public").status, 200)

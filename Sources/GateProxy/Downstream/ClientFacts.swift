@@ -10,7 +10,7 @@ struct ClientFacts {
     /// What `per_address` counts the connection as; nil where it does not.
     var limitKey: IPAddress?
     /// Where the connection came in.
-    let listener: ListenerRuntime
+    var listener: ListenerRuntime
     /// What the handshake said; nil on a clear connection.
     var tls: TLSFacts?
     /// Whether it speaks HTTP/2, by ALPN or by prior knowledge.

@@ -32,9 +32,9 @@ struct AccessRecord {
 extension Exchange {
     /// The exchange's line, made when it is over.
     func logLine() -> AccessLogLine {
-        let settings = worker.context.configuration.log
+        let settings = context.configuration.log
         let now = worker.loop.clock.now()
-        var line = AccessLogLine(time: worker.context.clock.unixNanoseconds() / 1_000_000)
+        var line = AccessLogLine(time: context.clock.unixNanoseconds() / 1_000_000)
         line.requestID = log.requestID
         line.client = clientAddress.map { Array("\($0)".utf8) }
         line.listener = listener.listener.name
@@ -56,7 +56,7 @@ extension Exchange {
             line.account =
                 settings.isAccountPlain
                 ? account
-                : AccountText.hashed(account, secret: worker.context.store.secrets.current)
+                : AccountText.hashed(account, secret: context.store.secrets.current)
         }
         line.counter = log.counter
         line.bytesIn = log.bytesIn + (head?.bytes.count ?? 0)

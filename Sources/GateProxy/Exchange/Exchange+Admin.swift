@@ -15,7 +15,6 @@ extension Exchange {
         case "/healthz":
             answerPlain(200, "alive\n")
         case "/readyz":
-            let context = worker.context
             if context.isReady {
                 answerPlain(200, "ready\n")
             } else {

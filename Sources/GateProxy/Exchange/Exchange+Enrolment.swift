@@ -36,7 +36,7 @@ extension Exchange {
         sink = .held(
             HeldBody(
                 memoryBytesMax: EnrolmentCall.bodyBytesMax, bytesMax: EnrolmentCall.bodyBytesMax,
-                spool: worker.context.spool))
+                spool: context.spool))
         askForBody()
     }
 
@@ -107,7 +107,7 @@ extension Exchange {
     // MARK: Keys
 
     private func isRegistered(_ keyID: Bytes32, _ host: HostRuntime) -> Bool {
-        guard let app = host.app, let key = worker.context.store.key(keyID) else { return false }
+        guard let app = host.app, let key = context.store.key(keyID) else { return false }
         return key.account == account && app.app.appIDs.contains(key.app)
             && key.environment == app.environmentCode && !key.isRevoked
     }
@@ -122,15 +122,15 @@ extension Exchange {
             throw refusal
         }
         log.keyID = request.keyID
-        let store = worker.context.store
+        let store = context.store
         guard store.isReady else { throw Refusal(.storeUnavailable, at: .enrolment) }
         let challenge = try openChallenge(request.challenge, host, isByValue: isByValue)
         let hash = challenge.attestationHash(isTextHashed: app.app.challengeHash == .text)
-        let now = worker.context.unixSeconds()
+        let now = context.unixSeconds()
         let bound = LoopBound(self, on: worker.loop)
         let handle = worker.loop.handle
         let account = account
-        let isQueued = worker.context.verification.submit {
+        let isQueued = context.verification.submit {
             let result = AttestationCheck.run(
                 request, clientDataHash: hash, app: app, account: account, now: now)
             handle.submit { bound.open().attestationChecked(result, challenge) }
@@ -141,7 +141,6 @@ extension Exchange {
     private func openChallenge(
         _ text: [UInt8], _ host: HostRuntime, isByValue: Bool
     ) throws(Refusal) -> OpenedChallenge {
-        let context = worker.context
         let scope = host.scope(ReservedPurpose.attestation)
         let opened: OpenedChallenge
         do throws(ChallengeError) {
@@ -173,10 +172,10 @@ extension Exchange {
             awaitStore()
             let bound = LoopBound(self, on: worker.loop)
             let handle = worker.loop.handle
-            worker.context.store.enrol(
+            context.store.enrol(
                 key, challenge: challenge.spent,
                 keysPerAccount: account.isEmpty ? 0 : app.app.keysPerAccount,
-                now: UInt32(clamping: worker.context.unixSeconds())
+                now: UInt32(clamping: context.unixSeconds())
             ) { outcome in
                 handle.submit { bound.open().enrolled(outcome) }
             }

@@ -34,8 +34,8 @@ extension Exchange {
             proof, head,
             Admission.Terms(
                 scope: host.scope(route.purpose), app: app,
-                account: account, challenges: worker.context.challenges,
-                store: worker.context.store, now: worker.context.unixMilliseconds()))
+                account: account, challenges: context.challenges,
+                store: context.store, now: context.unixMilliseconds()))
         guard !isAnswered, case .none = sink else { return }
         hold(head, route)
     }
@@ -54,7 +54,7 @@ extension Exchange {
             fail(Refusal(.malformed, at: .checks))
             return false
         }
-        guard !worker.context.store.isBlocked(account: account) else {
+        guard !context.store.isBlocked(account: account) else {
             fail(Refusal(.accountBlocked, at: .checks))
             return false
         }
@@ -80,7 +80,7 @@ extension Exchange {
             let admission = try Admission.begin(proof, head: head, terms: terms)
             let isBodyIndependent = admission.isBodyIndependent
             self.admission = consume admission
-            guard worker.context.store.isReady else { throw .storeUnavailable }
+            guard context.store.isReady else { throw .storeUnavailable }
             guard isBodyIndependent else { return }
         } catch {
             return fail(Refusal(error, at: .checks))
@@ -94,7 +94,7 @@ extension Exchange {
             HeldBody(
                 memoryBytesMax: route.bodyMemoryBytes,
                 bytesMax: isBodyBounded(route) ? route.bodyBytesMax : .max,
-                spool: worker.context.spool))
+                spool: context.spool))
         askForBody()
     }
 
@@ -145,9 +145,9 @@ extension Exchange {
         awaitStore()
         let bound = LoopBound(self, on: worker.loop)
         let handle = worker.loop.handle
-        worker.context.store.admit(
+        context.store.admit(
             challenge: commitment.challenge, keyID: commitment.keyID, counter: commitment.counter,
-            revoking: revoking, now: UInt32(clamping: worker.context.unixSeconds())
+            revoking: revoking, now: UInt32(clamping: context.unixSeconds())
         ) { outcome in
             handle.submit {
                 bound.open().storeAnswered()
@@ -205,7 +205,7 @@ extension Exchange {
         do throws(Reason) {
             log.counter = admission.commitment?.counter
             let permit = try admission.permit(
-                outcome: outcome, bodyHash: held.finish(), store: worker.context.store)
+                outcome: outcome, bodyHash: held.finish(), store: context.store)
             // Enforced, such a path would have been refused: spent all the same, but not verified.
             guard !isPathAmbiguous else {
                 return fail(Refusal(.pathAmbiguous, at: .checks))

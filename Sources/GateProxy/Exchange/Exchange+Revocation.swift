@@ -12,16 +12,16 @@ extension Exchange {
     func revoke(_ keyID: Bytes32, _ host: HostRuntime, _ held: HeldBody) throws(Refusal) {
         log.keyID = keyID
         guard host.fields.hasAccountHeader else { return try revokeByProof(keyID, host, held) }
-        guard let app = host.app, let key = worker.context.store.key(keyID),
+        guard let app = host.app, let key = context.store.key(keyID),
             key.account == account, app.app.appIDs.contains(key.app),
             key.environment == app.environmentCode
         else { return answer(EnrolmentAnswer.revoked) }
         awaitStore()
         let bound = LoopBound(self, on: worker.loop)
         let handle = worker.loop.handle
-        worker.context.store.revoke(
+        context.store.revoke(
             keyID: keyID, account: account, app: key.app,
-            now: UInt32(clamping: worker.context.unixSeconds())
+            now: UInt32(clamping: context.unixSeconds())
         ) { outcome in
             handle.submit { bound.open().revoked(keyID, isAvailable: outcome != .unavailable) }
         }
@@ -39,8 +39,8 @@ extension Exchange {
         }
         let terms = Admission.Terms(
             scope: host.scope(ReservedPurpose.revoke), app: app, account: account,
-            challenges: worker.context.challenges, store: worker.context.store,
-            now: worker.context.unixMilliseconds())
+            challenges: context.challenges, store: context.store,
+            now: context.unixMilliseconds())
         do throws(Reason) {
             admission = try Admission.begin(proof, head: head, terms: terms)
         } catch {
@@ -58,7 +58,7 @@ extension Exchange {
     }
 
     private func revokedByProof(_ keyID: Bytes32, _ outcome: AdmitOutcome) {
-        if case .admitted = outcome { worker.context.tunnels.revoke(keyID) }
+        if case .admitted = outcome { context.tunnels.revoke(keyID) }
         guard !isOver, !isAnswered else { return }
         do throws(Reason) {
             try Admission.require(outcome)
@@ -72,7 +72,7 @@ extension Exchange {
 
     private func revoked(_ keyID: Bytes32, isAvailable: Bool) {
         storeAnswered()
-        if isAvailable { worker.context.tunnels.revoke(keyID) }
+        if isAvailable { context.tunnels.revoke(keyID) }
         guard !isOver, !isAnswered else { return }
         guard isAvailable else { return refuse(Refusal(.storeUnavailable, at: .enrolment)) }
         answer(EnrolmentAnswer.revoked)

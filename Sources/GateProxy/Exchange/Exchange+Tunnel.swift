@@ -60,7 +60,7 @@ extension Exchange {
         case .serviceFailed(let error):
             log.reason = .upstream
             if let server = log.server {
-                worker.context.errorLog.write(.warn, "upstream \(server): \(error)")
+                context.errorLog.write(.warn, "upstream \(server): \(error)")
             }
         }
         log.bytesIn += tunnel.bytesIn

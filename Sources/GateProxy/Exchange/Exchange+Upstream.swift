@@ -47,7 +47,7 @@ extension Exchange: UpstreamRequestOwner {
         log.upstreamEnded = worker.loop.now
         log.reason = .upstream
         let server = upstream?.server.map { "\($0): " } ?? ""
-        worker.context.errorLog.write(
+        context.errorLog.write(
             .warn, "upstream \(upstreamName): \(server)\(failure)")
         upstream?.cancel()
         guard !isAnswered else { return stream.abort() }
@@ -56,7 +56,7 @@ extension Exchange: UpstreamRequestOwner {
 
     /// There is no place within `max_active` for a request that has not been sent.
     func noSlot() {
-        worker.context.errorLog.write(
+        context.errorLog.write(
             .warn, "upstream \(upstreamName): \(UpstreamFailure.noSlot)")
         refuse(Refusal(UpstreamFailure.noSlot))
     }

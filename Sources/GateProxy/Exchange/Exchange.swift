@@ -29,6 +29,10 @@ final class Exchange {
     }
 
     let worker: Worker
+    /// The configuration that was in force when the request began: it is judged and forwarded by
+    /// that, whatever is loaded meanwhile.
+    let context: GateContext
+    private let pools: [UpstreamPool]
     let client: ClientFacts
     unowned let stream: any DownstreamStream
     /// The request's head; nil where none could be read.
@@ -82,8 +86,10 @@ final class Exchange {
     ) {
         self.head = head
         self.stream = stream
-        self.client = client
         self.worker = worker
+        context = worker.context
+        pools = worker.pools
+        self.client = worker.context.current(client)
         log = AccessRecord(started: worker.loop.now)
     }
 
@@ -93,8 +99,10 @@ final class Exchange {
     ) {
         head = nil
         self.stream = stream
-        self.client = client
         self.worker = worker
+        context = worker.context
+        pools = worker.pools
+        self.client = worker.context.current(client)
         log = AccessRecord(started: worker.loop.now)
     }
 
@@ -125,13 +133,16 @@ final class Exchange {
         log.requestID = RequestID.choose(
             head, isPeerTrusted: isPeerTrusted, using: &worker.random)
         guard !listener.isAdmin else { return answerAdmin(head) }
+        guard listener.isServed(by: context) else {
+            return refuse(Refusal(.hostUnknown, at: .checks))
+        }
         guard let index = listener.hosts.find(head.bytes, head.host) else {
             return refuse(Refusal(.hostUnknown, at: .checks))
         }
         guard !listener.isMisdirected(client, host: index, name: head.bytes[head.host]) else {
             return refuse(Refusal(.hostUnknown, at: .checks))
         }
-        let host = worker.context.hosts[index]
+        let host = context.hosts[index]
         self.host = host
         do throws(MessageError) {
             try HopByHop.mark(&head, protected: host.fields.protectedNames)
@@ -229,12 +240,12 @@ final class Exchange {
         } catch {
             switch error {
             case .spoolFailed(let cause):
-                let directory = worker.context.spool.directory
-                worker.context.errorLog.write(.error, "spool dir \(directory): \(cause)")
+                let directory = context.spool.directory
+                context.errorLog.write(.error, "spool dir \(directory): \(cause)")
                 refuse(Refusal(.spoolFull, at: .checks))
             case .spoolFull:
-                worker.context.errorLog.write(
-                    .warn, "spool max is reached: \(worker.context.spool.limits)")
+                context.errorLog.write(
+                    .warn, "spool max is reached: \(context.spool.limits)")
                 refuse(Refusal(.spoolFull, at: .checks))
             case .tooLarge:
                 refuse(Refusal(.tooLarge, at: .checks))
@@ -330,7 +341,7 @@ final class Exchange {
     var pool: UpstreamPool? {
         guard let host, let routeIndex else { return nil }
         let index = host.upstream(of: routeIndex)
-        return index >= 0 ? worker.pools[index] : nil
+        return index >= 0 ? pools[index] : nil
     }
 
     private func isLengthWanted(_ head: RequestHead) -> Bool {
@@ -346,7 +357,7 @@ final class Exchange {
             held
                 ?? HeldBody(
                     memoryBytesMax: route.bodyMemoryBytes, bytesMax: route.bodyBytesMax,
-                    spool: worker.context.spool))
+                    spool: context.spool))
         lengthPermit = consume permit
         if head.expectsContinue, held == nil { stream.sendContinue() }
     }
@@ -357,7 +368,7 @@ final class Exchange {
         guard let pool else { return refuse(Refusal(.noRoute, at: .checks)) }
         // HTTP/2 has another way to do this (RFC 8441), which the gate does not go.
         let webSocketAccept = pool.http2Scheme == nil ? webSocketAccept(head, route) : nil
-        let context = UpstreamContext(
+        let said = UpstreamContext(
             isPeerTrusted: isPeerTrusted,
             peer: client.peer.ipAddress.map { Array("\($0)".utf8) } ?? [],
             scheme: client.scheme, requestID: log.requestID, verdict: permit.verdict,
@@ -368,16 +379,16 @@ final class Exchange {
             body: Exchange.framing(body, head))
         let form: UpstreamRequestHead.Form
         do throws(HeadWriterError) {
-            form = try pool.write(head, host.fields, context)
+            form = try pool.write(head, host.fields, said)
         } catch {
-            worker.context.errorLog.write(
+            context.errorLog.write(
                 .error, "upstream \"\(pool.upstream.name)\": request head: \(error)")
             return refuse(Refusal(.upstream, as: .internal))
         }
         let timeouts = pool.upstream.timeouts
         let message = UpstreamRequest.Message(
             head: UpstreamRequestHead(
-                form: form, body: context.body, isHead: head.knownMethod == .head,
+                form: form, body: said.body, isHead: head.knownMethod == .head,
                 limits: listener.headLimits, webSocketAccept: webSocketAccept),
             body: body, isIdempotent: head.isIdempotent,
             timeouts: UpstreamRequest.Timeouts(
@@ -458,7 +469,7 @@ final class Exchange {
         let deadline = Deadline()
         deadline.onPassed = { [weak self] in self?.storeTimedOut() }
         storeDeadline = deadline
-        worker.loop.set(deadline, after: worker.context.storeWaitMax)
+        worker.loop.set(deadline, after: context.storeWaitMax)
     }
 
     /// Ends the wait.
@@ -471,8 +482,8 @@ final class Exchange {
     /// The outcome may still come, and a proof be spent by it; nobody waits for it any more.
     private func storeTimedOut() {
         storeDeadline = nil
-        let bound = worker.context.storeWaitMax
-        worker.context.errorLog.write(
+        let bound = context.storeWaitMax
+        context.errorLog.write(
             .error,
             "store: no outcome within \(bound); the request is not served, its proof may be spent")
         fail(Refusal(.storeUnavailable, at: .checks))

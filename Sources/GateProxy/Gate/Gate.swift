@@ -7,17 +7,25 @@ internal import GateTLS
 
 /// A running gate: loops, listeners and what they share.
 package final class Gate: Sendable {
-    package let context: GateContext
+    private let current: Lock<GateContext>
+    private let services: GateServices
+    private let binder: ListenerBinder
     private let workers: [LoopBound<Worker>]
     private let handles: [LoopHandle]
 
     private init(
-        context: GateContext, workers: [LoopBound<Worker>], handles: [LoopHandle]
+        context: GateContext, services: GateServices, binder: ListenerBinder,
+        workers: [LoopBound<Worker>], handles: [LoopHandle]
     ) {
-        self.context = context
+        current = Lock(context)
+        self.services = services
+        self.binder = binder
         self.workers = workers
         self.handles = handles
     }
+
+    /// The configuration in force, prepared, and what the loops share.
+    package var context: GateContext { current.withLock { $0 } }
 
     /// Binds every listener and starts serving.
     /// - Parameter passedSockets: Listening sockets that systemd passed, by name.
@@ -41,22 +49,118 @@ package final class Gate: Sendable {
             throw StartError("event loop: \(error)")
         }
         let binder = ListenerBinder(passed: passedSockets)
-        for listener in context.listeners {
-            for address in listener.listener.addresses {
-                let sockets = try binder.bind(address, of: listener.listener.name, on: loops)
-                for (worker, socket) in zip(workers, sockets) {
-                    worker.loop.run { worker.listen(socket, for: listener) }
-                }
-            }
-        }
+        let bound = try binder.bind(context.listeners, but: [], loops: count)
+        for (index, worker) in workers.enumerated() { try listen(bound, index, worker) }
         context.tunnels.watch(workers)
         let gate = Gate(
-            context: context,
+            context: context, services: services, binder: binder,
             workers: workers.map { LoopBound($0, on: $0.loop) }, handles: loops.map(\.handle))
         shareDescriptors(context)
-        if let first = workers.first { keepHouse(context, on: first) }
+        if let first = workers.first { first.loop.run { first.keepHouse() } }
         loops.forEach { $0.start() }
         return gate
+    }
+
+    private static func listen(
+        _ bound: [BoundAddress], _ index: Int, _ worker: Worker
+    ) throws(StartError) {
+        for address in bound {
+            let failure: SystemError? = worker.loop.run {
+                do throws(SystemError) {
+                    try worker.listen(address, index)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            if let failure {
+                throw StartError("listener \"\(address.listener)\": \(failure)")
+            }
+        }
+    }
+
+    private static func makeContext(
+        _ configuration: Configuration, services: GateServices, clock: any Clock,
+        previous: GateContext? = nil
+    ) throws(StartError) -> GateContext {
+        var apps: [String: AppRuntime] = [:]
+        for app in configuration.apps { apps[app.name] = try AppRuntime(app) }
+        var upstreamIndices: [String: Int] = [:]
+        for (index, upstream) in configuration.upstreams.enumerated() {
+            upstreamIndices[upstream.name] = index
+        }
+        let hosts = configuration.hosts.map { host in
+            HostRuntime(
+                host, app: apps[host.app], table: RouteTable(host: host),
+                upstreams: upstreamIndices,
+                previous: previous?.hosts.first { $0.host.names[0] == host.names[0] })
+        }
+        var upstreams: [UpstreamServers] = []
+        for upstream in configuration.upstreams {
+            // What is known of servers is kept where nothing about them has changed.
+            if let known = previous?.upstreams.first(where: { $0.upstream == upstream }) {
+                upstreams.append(known)
+                continue
+            }
+            let servers = UpstreamServers(upstream, tls: try UpstreamServers.makeTLS(upstream))
+            UpstreamRefresh.resolve(servers, log: services.errorLog)
+            upstreams.append(servers)
+        }
+        return GateContext(
+            configuration: configuration, hosts: hosts,
+            listeners: try makeListeners(configuration, clock: clock, previous: previous),
+            upstreams: upstreams, services: services, clock: clock, previous: previous)
+    }
+
+    private static func makeListeners(
+        _ configuration: Configuration, clock: any Clock, previous: GateContext?
+    ) throws(StartError) -> [ListenerRuntime] {
+        var listeners: [ListenerRuntime] = []
+        for listener in configuration.listeners {
+            listeners.append(
+                try ListenerRuntime(
+                    listener, configuration: configuration,
+                    previous: previous?.listeners.first {
+                        !$0.isAdmin && $0.listener.name == listener.name
+                    }, clock: clock))
+        }
+        if !configuration.admin.isEmpty {
+            listeners.append(
+                try ListenerRuntime(
+                    .admin(configuration.admin), configuration: configuration, isAdmin: true,
+                    previous: previous?.listeners.first(where: \.isAdmin), clock: clock))
+        }
+        return listeners
+    }
+
+    /// Goes over to `configuration`: everything is prepared and bound first, then each loop swaps.
+    /// Requests in work finish with what they began with; no connection is closed but those of a
+    /// listener that has gone, which are drained.
+    ///
+    /// One at a time; what ``Configuration/needingRestart(in:)`` names stays as it is.
+    /// - Parameter done: Called once every loop has gone over.
+    /// - Throws: What keeps it from being done; then nothing has changed.
+    package func reload(
+        _ configuration: Configuration, then done: @escaping @Sendable () -> Void
+    ) throws(StartError) {
+        let previous = context
+        let next = try Gate.makeContext(
+            configuration, services: services, clock: previous.clock, previous: previous)
+        let added = try binder.bind(
+            next.listeners, but: previous.listeners.flatMap(\.listener.addresses),
+            loops: workers.count)
+        current.withLock { $0 = next }
+        let left = Lock(workers.count)
+        for (index, (worker, handle)) in zip(workers, handles).enumerated() {
+            handle.submit {
+                worker.open().adopt(next, added, index)
+                let isLast = left.withLock { left in
+                    left -= 1
+                    return left == 0
+                }
+                if isLast { done() }
+            }
+        }
     }
 
     /// What is open by now is what a gate always has; of the rest, connections get their share.
@@ -70,67 +174,6 @@ package final class Gate: Sendable {
                 .info,
                 "listener \(listener.listener.name): RLIMIT_NOFILE \(limit) allows \(most) of "
                     + "connections=\(listener.limits.connections)")
-        }
-    }
-
-    private static func makeContext(
-        _ configuration: Configuration, services: GateServices, clock: any Clock
-    ) throws(StartError) -> GateContext {
-        var apps: [String: AppRuntime] = [:]
-        for app in configuration.apps { apps[app.name] = try AppRuntime(app) }
-        var upstreamIndices: [String: Int] = [:]
-        for (index, upstream) in configuration.upstreams.enumerated() {
-            upstreamIndices[upstream.name] = index
-        }
-        var listeners: [ListenerRuntime] = []
-        for listener in configuration.listeners {
-            listeners.append(
-                try ListenerRuntime(listener, configuration: configuration, clock: clock))
-        }
-        if !configuration.admin.isEmpty {
-            listeners.append(
-                try ListenerRuntime(
-                    .admin(configuration.admin), configuration: configuration, isAdmin: true,
-                    clock: clock))
-        }
-        let hosts = configuration.hosts.map { host in
-            HostRuntime(
-                host, app: apps[host.app], table: RouteTable(host: host),
-                upstreams: upstreamIndices)
-        }
-        var upstreams: [UpstreamServers] = []
-        for upstream in configuration.upstreams {
-            let servers = UpstreamServers(upstream, tls: try UpstreamServers.makeTLS(upstream))
-            UpstreamRefresh.resolve(servers, log: services.errorLog)
-            upstreams.append(servers)
-        }
-        return GateContext(
-            configuration: configuration, hosts: hosts,
-            listeners: listeners,
-            upstreams: upstreams, store: services.store, spool: services.spool,
-            verification: VerificationPool(
-                width: max(1, SystemFacts.cores / 2), waitingMax: Gate.attestationsWaitingMax),
-            accessLog: services.accessLog, errorLog: services.errorLog, clock: clock,
-            storeWaitMax: services.storeWaitMax)
-    }
-
-    /// Attestations in line for the pool, a few milliseconds each; beyond it: `retry_later`.
-    private static let attestationsWaitingMax = 1024
-
-    /// What has to be done now and then: names resolved anew, and ticket keys and spent challenges
-    /// whose life is over let go (the store does so by itself while it admits). By a loop's
-    /// deadlines and not by Dispatch's timers: those make their descriptor when the first is armed,
-    /// perhaps just when none is left.
-    private static func keepHouse(_ context: GateContext, on worker: Worker) {
-        worker.loop.run {
-            worker.startHealthChecks()
-            UpstreamRefresh.start(context, on: worker) { [weak worker] index in
-                worker?.healthChecks[index]?.refresh()
-            }
-            worker.every(.seconds(60)) {
-                context.store.forgetExpired(now: UInt32(clamping: context.unixSeconds()))
-                context.listeners.forEach { $0.tls?.rotateTicketKeys() }
-            }
         }
     }
 

@@ -3,7 +3,8 @@ internal import GateLock
 package import GateRuntime
 package import GateStore
 
-/// What all loops of a gate share: immutable, or safe to use from any of them.
+/// What all loops of a gate share: immutable, or safe to use from any of them. A reload makes the
+/// next one, which shares with it whatever is not the configuration's.
 package final class GateContext: Sendable {
     package let configuration: Configuration
     package let hosts: [HostRuntime]
@@ -18,31 +19,56 @@ package final class GateContext: Sendable {
     let clock: any Clock
     /// How long a request waits for the store.
     let storeWaitMax: Duration
-    let isDraining = Flag()
-    let descriptors = DescriptorBudget()
-    let tunnels = TunnelWatch()
+    let isDraining: Flag
+    let descriptors: DescriptorBudget
+    let tunnels: TunnelWatch
 
     package init(
         configuration: Configuration, hosts: [HostRuntime], listeners: [ListenerRuntime],
-        upstreams: [UpstreamServers], store: Store, spool: Spool,
-        verification: VerificationPool, accessLog: LineWriter?, errorLog: ErrorLog,
-        clock: any Clock, storeWaitMax: Duration
+        upstreams: [UpstreamServers], services: GateServices, clock: any Clock,
+        previous: GateContext? = nil
     ) {
         self.configuration = configuration
         self.hosts = hosts
         self.listeners = listeners
         self.upstreams = upstreams
-        self.store = store
+        store = services.store
         let secrets = store.secrets
         challenges = Challenges(
             current: secrets.current, previous: secrets.previous?.secret,
             previousUntil: Int64(secrets.previous?.until ?? 0) * 1000)
-        self.spool = spool
-        self.verification = verification
-        self.accessLog = accessLog
-        self.errorLog = errorLog
+        spool = services.spool
+        verification =
+            previous?.verification
+            ?? VerificationPool(
+                width: max(1, SystemFacts.cores / 2),
+                waitingMax: GateContext.attestationsWaitingMax)
+        accessLog = services.accessLog
+        errorLog = services.errorLog
         self.clock = clock
-        self.storeWaitMax = storeWaitMax
+        storeWaitMax = services.storeWaitMax
+        isDraining = previous?.isDraining ?? Flag()
+        descriptors = previous?.descriptors ?? DescriptorBudget()
+        tunnels = previous?.tunnels ?? TunnelWatch()
+    }
+
+    /// Attestations in line for the pool, a few milliseconds each; beyond it: `retry_later`.
+    private static let attestationsWaitingMax = 1024
+
+    /// This configuration's listener of the same name; nil where it has none.
+    func listener(like other: ListenerRuntime) -> ListenerRuntime? {
+        listeners.first { $0 === other }
+            ?? listeners.first {
+                $0.isAdmin == other.isAdmin && $0.listener.name == other.listener.name
+            }
+    }
+
+    /// `client` with this configuration's listener; with its own where that has gone.
+    func current(_ client: ClientFacts) -> ClientFacts {
+        guard let listener = listener(like: client.listener) else { return client }
+        var client = client
+        client.listener = listener
+        return client
     }
 
     /// Whether traffic may be sent here: the store takes writes and nothing is stopping.

@@ -69,8 +69,11 @@ package final class HostRuntime: Sendable {
     let purposes: EnrolmentPurposes
     let limits: HostLimits
 
+    /// - Parameter previous: The same host in the configuration before: what was counted goes on
+    ///   where the limits are the same.
     package init(
-        _ host: Host, app: AppRuntime?, table: RouteTable, upstreams: [String: Int]
+        _ host: Host, app: AppRuntime?, table: RouteTable, upstreams: [String: Int],
+        previous: HostRuntime? = nil
     ) {
         self.host = host
         self.app = app
@@ -78,8 +81,12 @@ package final class HostRuntime: Sendable {
         fields = HostFields(host, app: app?.app)
         upstreamIndices = (host.routes + [host.unmatchedRoute]).map { upstreams[$0.upstream] ?? -1 }
         purposes = EnrolmentPurposes(host)
-        var random = SystemRandom()
-        limits = HostLimits(host.rates, seed: (random.next(), random.next()))
+        if let previous, previous.host.rates == host.rates {
+            limits = previous.limits
+        } else {
+            var random = SystemRandom()
+            limits = HostLimits(host.rates, seed: (random.next(), random.next()))
+        }
     }
 
     /// The route with this index; -1 is the unmatched one.
@@ -109,17 +116,25 @@ package final class ListenerRuntime: Sendable {
     /// Its certificates and rules; nil where it is clear.
     let tls: TLSServerContext?
     private let serverNames: ServerNameRule
-    private let connections = Lock(ConnectionCounts())
+    private let connections: Lock<ConnectionCounts>
 
+    /// - Parameter previous: The same listener in the configuration before, whose connections count
+    ///   on.
     /// - Throws: What OpenSSL does not take of the listener's `tls` block.
     package init(
         _ listener: Listener, configuration: Configuration, isAdmin: Bool = false,
-        clock: any Clock
+        previous: ListenerRuntime? = nil, clock: any Clock
     ) throws(StartError) {
         self.listener = listener
         hosts = HostTable(configuration: configuration, listener: isAdmin ? "" : listener.name)
         self.isAdmin = isAdmin
-        tls = try ListenerRuntime.makeTLS(listener, clock: clock)
+        connections = previous?.connections ?? Lock(ConnectionCounts())
+        // Where nothing has changed the ticket keys stay as well.
+        if let previous, previous.listener == listener {
+            tls = previous.tls
+        } else {
+            tls = try ListenerRuntime.makeTLS(listener, clock: clock)
+        }
         serverNames = ServerNameRule(configuration, listener: listener)
         headLimits = HeadLimits(
             headerFields: listener.limits.headerFields, headerSize: listener.limits.headerSize,
@@ -128,6 +143,19 @@ package final class ListenerRuntime: Sendable {
             streamsMax: listener.limits.h2Streams, head: headLimits,
             resets: HTTP2Budget(listener.limits.h2Resets),
             control: HTTP2Budget(listener.limits.h2Control))
+    }
+
+    /// Whether the address is this listener's.
+    func has(_ bound: BoundAddress) -> Bool {
+        bound.listener == listener.name && has(bound.address)
+    }
+
+    /// Whether it listens on `address`; no two listeners do on the same.
+    func has(_ address: ListenAddress) -> Bool { listener.addresses.contains(address) }
+
+    /// Whether `context` has this listener; one that a reload has taken away answers nothing more.
+    func isServed(by context: GateContext) -> Bool {
+        context.listeners.contains { $0 === self }
     }
 
     var limits: ListenerLimits { listener.limits }

@@ -3,16 +3,18 @@ internal import GateConfig
 internal import GateCrypto
 internal import GateRuntime
 internal import GateStore
+internal import GateTLS
 
 /// One loop's share of the gate: its listeners, connections, pools and caches. On its loop for
 /// life.
 final class Worker {
-    let context: GateContext
+    /// The configuration in force; exchanges keep the one they began with.
+    private(set) var context: GateContext
     let loop: EventLoop
     /// Read buffers to borrow.
     let memory = SpareMemory()
     /// One pool for each upstream of the configuration.
-    let pools: [UpstreamPool]
+    private(set) var pools: [UpstreamPool] = []
     var keys = VerifyingKeys(countMax: Worker.readyKeysMax)
     var random = BufferedRandom()
     /// Whether the gate is stopping: connections close after the exchange in work.
@@ -20,7 +22,14 @@ final class Worker {
     /// Called once draining has left no connection.
     var onDrained: (() -> Void)?
 
-    private var listening: [(socket: ListeningSocket, isAdmin: Bool)] = []
+    private struct Listening {
+        let address: ListenAddress
+        let socket: ListeningSocket
+        let listener: ListenerRuntime
+    }
+
+    private let loops: Int
+    private var listening: [Listening] = []
     private var connections: [ObjectIdentifier: any ClientConnection] = [:]
     /// Whom to close first, by listener; nil for all of them.
     private var oldestIdle: [ObjectIdentifier?: OldestIdle] = [:]
@@ -32,7 +41,10 @@ final class Worker {
     private var logLines: [UInt8] = []
     private var housekeeping: [Deadline] = []
     /// The health checks of each upstream that has some; on one loop only.
-    private(set) var healthChecks: [HealthChecks?] = []
+    private var healthChecks: [HealthChecks] = []
+    private var resolutions: [Deadline] = []
+    /// Whether this is the loop that keeps house for all.
+    private var isHousekeeper = false
 
     /// Ready keys of one loop; about 3 KB each in OpenSSL.
     static let readyKeysMax = 4096
@@ -42,19 +54,24 @@ final class Worker {
     init(context: GateContext, loop: EventLoop, loops: Int) {
         self.context = context
         self.loop = loop
-        let memory = memory
-        pools = context.upstreams.map { servers in
-            // An even share for each loop, rounded up, so that a small number is not zero
-            // everywhere.
-            let idleMax = (servers.upstream.keepaliveConnections + loops - 1) / loops
-            return UpstreamPool(
-                servers, idleMax: idleMax, memory: memory, log: context.errorLog, on: loop)
-        }
+        self.loops = loops
+        pools = context.upstreams.map(makePool)
         loop.onTurnEnd = { [weak self] in self?.turnEnded() }
     }
 
+    private func makePool(_ servers: UpstreamServers) -> UpstreamPool {
+        // An even share for each loop, rounded up, so that a small number is not zero everywhere.
+        let idleMax = (servers.upstream.keepaliveConnections + loops - 1) / loops
+        return UpstreamPool(
+            servers, idleMax: idleMax, memory: memory, log: context.errorLog, on: loop)
+    }
+
+    // MARK: Keeping house
+
     /// Runs `action` on the loop every `interval`, for the first time after one.
-    func every(_ interval: Duration, _ action: @escaping () -> Void) {
+    /// - Returns: What keeps the time, to be ended with ``end(_:)``.
+    @discardableResult
+    func every(_ interval: Duration, _ action: @escaping () -> Void) -> Deadline {
         let deadline = Deadline()
         deadline.onPassed = { [weak self, weak deadline] in
             guard let self, let deadline else { return }
@@ -63,6 +80,13 @@ final class Worker {
         }
         housekeeping.append(deadline)
         loop.set(deadline, after: interval)
+        return deadline
+    }
+
+    /// Ends what ``every(_:_:)`` began.
+    func end(_ deadline: Deadline) {
+        loop.remove(deadline)
+        housekeeping.removeAll { $0 === deadline }
     }
 
     /// Runs `action` on the loop once, after `interval`.
@@ -73,9 +97,18 @@ final class Worker {
         loop.set(deadline, after: interval)
     }
 
-    /// Begins to check the health of the upstreams that ask for it.
-    func startHealthChecks() {
-        healthChecks = pools.map { HealthChecks(of: $0, log: context.errorLog, on: loop) }
+    /// Takes on what has to be done now and then for all loops: names resolved anew, health
+    /// checked, and ticket keys and spent challenges whose life is over let go (the store does so
+    /// by itself while it admits). By a loop's deadlines and not by Dispatch's timers: those make
+    /// their descriptor when the first is armed, perhaps just when none is left.
+    func keepHouse() {
+        isHousekeeper = true
+        watchUpstreams()
+        every(.seconds(60)) { [weak self] in
+            guard let context = self?.context else { return }
+            context.store.forgetExpired(now: UInt32(clamping: context.unixSeconds()))
+            context.listeners.forEach { $0.tls?.rotateTicketKeys() }
+        }
     }
 
     /// Lets `connection` write what this turn brings about in one go.
@@ -98,8 +131,37 @@ final class Worker {
         handOverLog()
     }
 
-    /// Starts accepting on `socket` for `listener`.
-    func listen(_ socket: ListeningSocket, for listener: ListenerRuntime) {
+    /// Checks the health of the upstreams that ask for it and resolves the names of those that have
+    /// some; what is known of a pool that stays is kept.
+    private func watchUpstreams() {
+        resolutions.forEach(end)
+        let before = healthChecks
+        healthChecks = pools.compactMap { pool in
+            before.first { $0.pool === pool }
+                ?? HealthChecks(of: pool, log: context.errorLog, on: loop)
+        }
+        for checks in before where !healthChecks.contains(where: { $0 === checks }) {
+            checks.stop()
+        }
+        resolutions = UpstreamRefresh.start(context, on: self) { [weak self] index in
+            guard let self, self.pools.indices.contains(index) else { return }
+            let pool = self.pools[index]
+            self.healthChecks.first { $0.pool === pool }?.refresh()
+        }
+    }
+
+    // MARK: Listeners
+
+    /// Starts accepting on an address that is bound; `index` is the number of this loop.
+    func listen(_ bound: BoundAddress, _ index: Int) throws(SystemError) {
+        guard let listener = context.listeners.first(where: { $0.has(bound) }) else { return }
+        let socket = try bound.socket(index, on: loop)
+        listening.append(Listening(address: bound.address, socket: socket, listener: listener))
+        attach(socket, listener)
+        socket.resume()
+    }
+
+    private func attach(_ socket: ListeningSocket, _ listener: ListenerRuntime) {
         socket.onConnection = { [weak self] connection, peer in
             self?.accept(connection, peer: peer, listener: listener)
         }
@@ -107,8 +169,40 @@ final class Worker {
             self?.context.errorLog.write(.warn, "listener \(listener.listener.name): \(error)")
             if error.isDescriptorLimit { _ = self?.closeOldestIdle(of: nil) }
         }
-        listening.append((socket, listener.isAdmin))
-        socket.resume()
+    }
+
+    /// Goes over to the next configuration. Exchanges finish with the one they began with; their
+    /// connections go on with this one, those of a listener that has gone are drained.
+    /// - Parameters:
+    ///   - added: Addresses that are new.
+    ///   - index: The number of this loop.
+    func adopt(_ next: GateContext, _ added: [BoundAddress], _ index: Int) {
+        context = next
+        let before = pools
+        pools = next.upstreams.map { servers in
+            before.first { $0.servers === servers } ?? makePool(servers)
+        }
+        for pool in before where !pools.contains(where: { $0 === pool }) { pool.retire() }
+        if isHousekeeper { watchUpstreams() }
+        listening = listening.compactMap { entry in
+            guard let listener = next.listeners.first(where: { $0.has(entry.address) }) else {
+                entry.socket.close()
+                return nil
+            }
+            attach(entry.socket, listener)
+            return Listening(address: entry.address, socket: entry.socket, listener: listener)
+        }
+        for bound in added {
+            do throws(SystemError) {
+                try listen(bound, index)
+            } catch {
+                next.errorLog.write(.error, "listener \(bound.listener): \(error)")
+            }
+        }
+        for connection in connections.values
+        where next.listener(like: connection.client.listener) == nil {
+            connection.drain()
+        }
     }
 
     private func accept(_ socket: Socket, peer: SocketAddress, listener: ListenerRuntime) {
@@ -249,7 +343,7 @@ final class Worker {
     func drain() {
         isDraining = true
         // The admin listener goes last: it is there to say that the gate is draining.
-        for (socket, isAdmin) in listening where !isAdmin { socket.close() }
+        for entry in listening where !entry.listener.isAdmin { entry.socket.close() }
         for connection in connections.values where !connection.client.listener.isAdmin {
             connection.drain()
         }

@@ -280,8 +280,8 @@ final class HTTP2UpstreamConnection: EventHandler {
         end()
     }
 
-    /// Takes no more requests.
-    private func leave() {
+    /// Takes no more requests; the last stream ends the connection.
+    func leave() {
         if phase == .open { phase = .leaving }
         let report = onLeave
         onLeave = nil

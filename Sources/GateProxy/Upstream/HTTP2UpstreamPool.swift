@@ -44,6 +44,13 @@ final class HTTP2UpstreamPool {
         if connections[connection.server]?.isEmpty == true { connections[connection.server] = nil }
     }
 
+    /// Takes no more requests; connections end with their last stream.
+    func leaveAll() {
+        let all = connections.values.joined()
+        connections = [:]
+        for connection in Array(all) { connection.leave() }
+    }
+
     /// Closes every connection: the pool is going.
     func closeAll() {
         let all = connections.values.joined()

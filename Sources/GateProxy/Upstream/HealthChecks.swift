@@ -6,7 +6,7 @@ internal import GateRuntime
 /// The active health checks of one upstream's servers: each address is asked by itself, from a
 /// random moment on, so that not all are asked at once. On one loop for life.
 final class HealthChecks {
-    private let pool: UpstreamPool
+    let pool: UpstreamPool
     private let health: Upstream.Health
     private let log: ErrorLog
     private let loop: EventLoop
@@ -46,6 +46,12 @@ final class HealthChecks {
             let interval = Int64(clamping: health.every.nanoseconds)
             probe.start(after: .nanoseconds(Int64.random(in: 0...interval)))
         }
+    }
+
+    /// Ends for good.
+    func stop() {
+        for probe in probes.values { probe.stop() }
+        probes = [:]
     }
 
     private func form(

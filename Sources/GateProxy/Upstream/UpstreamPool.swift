@@ -12,13 +12,14 @@ final class UpstreamPool {
 
     private let loop: EventLoop
     private let memory: SpareMemory
-    private let servers: UpstreamServers
+    /// The servers, shared by all loops.
+    let servers: UpstreamServers
     private let log: ErrorLog
     /// Idle connections by address, the most recently used last; no address without one.
     private var idle: [SocketAddress: [UpstreamConnection]] = [:]
     private var idleCount = 0
     private let sweep = Deadline()
-    private let idleMax: Int
+    private var idleMax: Int
     /// Where the connections are where the service speaks HTTP/2.
     private let http2: HTTP2UpstreamPool?
 
@@ -155,13 +156,25 @@ final class UpstreamPool {
         if !sweep.isSet { loop.set(sweep, after: upstream.keepaliveIdle) }
     }
 
-    /// Closes every idle connection: the pool is going.
+    /// Keeps no connection from now on: a reload has taken the upstream away. What is in work is
+    /// finished.
+    func retire() {
+        idleMax = 0
+        closeIdle()
+        http2?.leaveAll()
+    }
+
+    /// Closes every connection that is not in an exchange of its own: the pool is going.
     func closeAll() {
+        closeIdle()
+        http2?.closeAll()
+    }
+
+    private func closeIdle() {
         sweep.cancel()
         for connections in idle.values { connections.forEach { $0.close() } }
         idle = [:]
         idleCount = 0
-        http2?.closeAll()
     }
 
     private func closeOldest() {

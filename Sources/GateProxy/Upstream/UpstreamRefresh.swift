@@ -32,14 +32,16 @@ enum UpstreamRefresh {
     /// Begins to refresh the upstreams that have names; `worker`'s loop keeps the time, the
     /// resolver's queue does the waiting. `then` runs on the loop after each round, with the
     /// upstream's index.
+    /// - Returns: What keeps the time, to be ended with ``Worker/end(_:)``.
     static func start(
         _ context: GateContext, on worker: Worker, then: @escaping (Int) -> Void
-    ) {
+    ) -> [Deadline] {
+        var rounds: [Deadline] = []
         let bound = LoopBound(then, on: worker.loop)
         let handle = worker.loop.handle
         for (index, servers) in context.upstreams.enumerated() where hasNames(servers.upstream) {
             let isAsking = Flag()
-            worker.every(servers.upstream.resolveEvery) {
+            let round = worker.every(servers.upstream.resolveEvery) {
                 // A resolver that is slower than the interval is not asked the same twice at once.
                 guard isAsking.set() else { return }
                 Resolver.run {
@@ -48,7 +50,9 @@ enum UpstreamRefresh {
                     handle.submit { bound.open()(index) }
                 }
             }
+            rounds.append(round)
         }
+        return rounds
     }
 
     private static func hasNames(_ upstream: Upstream) -> Bool {
