@@ -1,10 +1,14 @@
 """A reload is a transaction: all of it or nothing, and no connection is dropped (conf.md §6)."""
 
+import shutil
 import signal
 import threading
 
 import case
 import gate as gates
+import pki
+import secure
+import test_websocket
 import upstream
 import wire
 
@@ -146,3 +150,46 @@ class Reload(case.Case):
             thread.join(15)
         self.assertEqual(faults, [])
         self.assertGreater(len(done), 100)
+
+    def test_a_certificate_is_renewed_and_open_connections_go_on(self):
+        authority = pki.Authority(self.temporary(), "tls")
+        first = authority.issue("first", gates.HOST)
+        second = authority.issue("second", gates.HOST)
+
+        def change(settings):
+            settings.listener += ["tls {", f"    {first.line}", "}"]
+        self.run_gate(change)
+        context = secure.context(authority)
+
+        def shown():
+            with secure.Connection(self.gate.address, context, gates.HOST) as connection:
+                return connection.socket.getpeercert(binary_form=True)
+        before = shown()
+        with secure.Connection(self.gate.address, context, gates.HOST) as kept:
+            self.assertEqual(kept.ask("GET", "/public").status, 200)
+            # As a renewal does: the same paths with other contents.
+            shutil.copy(second.pem, first.pem)
+            shutil.copy(second.key_pem, first.key_pem)
+            self.reload(lambda settings: None)
+            self.assertEqual(kept.ask("GET", "/public").status, 200)
+        after = shown()
+        self.assertEqual((before, after), (first.der, second.der))
+
+    def test_a_websocket_lives_through_it(self):
+        stage = upstream.Stage()
+        self.addCleanup(stage.close)
+
+        def change(settings):
+            settings.routes["GET /live"] = ["mode off", "upgrade websocket"]
+        self.run_gate(change, service=stage)
+        with wire.Connection(self.gate.address) as connection:
+            connection.send(wire.message("GET", "/live", test_websocket.OPENING))
+            service, reader = stage.accept()
+            reader.until(b"\r\n\r\n")
+            service.sendall(test_websocket.switch())
+            self.assertEqual(connection.read_head().status, 101)
+            self.reload(lambda settings: settings.routes.pop("GET /live"))
+            connection.send(b"ping")
+            self.assertEqual(reader.take(4), b"ping")
+            service.sendall(b"pong")
+            self.assertEqual(connection.take(4), b"pong")
