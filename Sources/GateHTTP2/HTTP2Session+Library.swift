@@ -98,6 +98,15 @@ extension HTTP2Session {
         unsafe nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) {
             _, _, _, _, _, _, _, _ in NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
+        unsafe nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) {
+            _, frame, _, owner in
+            guard let frame = unsafe frame else { return 0 }
+            let header = unsafe frame.pointee.hd
+            if header.type == FrameType.headers {
+                unsafe HTTP2Session.of(owner)?.streams[header.stream_id]?.isMalformed = true
+            }
+            return 0
+        }
         unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) {
             _, frame, owner in
             guard let frame = unsafe frame else { return 0 }

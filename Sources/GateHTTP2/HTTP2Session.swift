@@ -401,7 +401,10 @@ extension HTTP2Session {
         if stream.unconsumed > 0 {
             _ = unsafe nghttp2_session_consume_connection(session, stream.unconsumed)
         }
-        guard stream.isHeadSeen else { return }
+        guard stream.isHeadSeen else {
+            if stream.isMalformed { events.append(.malformed(streamID)) }
+            return
+        }
         events.append(.closed(streamID, HTTP2ErrorCode(rawValue: code)))
     }
 }

@@ -52,6 +52,9 @@ package enum HTTP2Event: Sendable {
     case head(Int32, FieldBlock, isEnd: Bool)
     /// The head of an interim response.
     case interim(Int32, FieldBlock)
+    /// A head that was no head, or a body that was not what its head said: the library has reset
+    /// the stream before its head could be given. Server only.
+    case malformed(Int32)
     /// A trailer section; ``end(_:)`` comes next.
     case trailers(Int32, FieldBlock)
 }

@@ -7,6 +7,8 @@ final class StreamState {
     var block: FieldBlock?
     /// Whether the peer's head was given, or the stream was opened here.
     var isHeadSeen = false
+    /// Whether the library found its head malformed.
+    var isMalformed = false
     /// Whether a final head has come.
     var isFinalHeadSeen = false
     /// Whether the peer's side has ended.

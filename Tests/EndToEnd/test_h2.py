@@ -162,6 +162,14 @@ class Requests(case.SharedGate):
         self.assertEqual(waiting.interim[0][0], 100)
         client.body(stream, body)
         self.check_upstream(client.answer(stream))
+        # Where a body streams it is the service that says so.
+        self.service.respond = lambda request: b"HTTP/1.1 100 Continue\r\n\r\n" + \
+            upstream.answer()
+        self.service.reset()
+        stream = client.begin("POST", "/public/a", expect, end=False)
+        client.body(stream, body)
+        self.check_upstream(client.answer(stream))
+        self.assertEqual(self.service.requests[0].get("Expect"), "100-continue")
         stream = client.begin("POST", "/v1/data/a", expect, end=False)
         answer = client.answer(stream)
         self.check_problem(answer, "proof_required")
@@ -209,6 +217,9 @@ class Requests(case.SharedGate):
                 self.check_nothing_upstream()
         answer = self.client().ask("GET", "/public/a", [("host", "evil.test")])
         self.check_problem(answer, "bad_request")
+        # What could not be answered has its line as well.
+        entry = self.gate.log(lambda entry: "status" not in entry)
+        self.assertEqual((entry["reason"], entry["bytes_out"]), ("malformed", 0))
 
     def test_heads_over_a_limit(self):
         client = self.client()

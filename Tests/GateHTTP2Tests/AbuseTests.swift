@@ -25,6 +25,7 @@ struct MalformedTests {
             let said = side.receive(Frames.preface + Frames.request(1, [(name, value)]))
             #expect(said == [], "\(name)")
             #expect(side.frames().first { $0.type == 3 }?.code == 1, "\(name)")
+            #expect(side.events() == ["malformed 1"], "\(name)")
         }
     }
 

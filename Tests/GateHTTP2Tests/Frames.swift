@@ -154,6 +154,7 @@ final class Side {
         case .goAway(let last, let code): return "goaway \(last) \(code)"
         case .head(let id, let block, let isEnd):
             return "head \(id) \(lines(block))\(isEnd ? " end" : "")"
+        case .malformed(let id): return "malformed \(id)"
         case .interim(let id, let block): return "interim \(id) \(lines(block))"
         case .trailers(let id, let block): return "trailers \(id) \(lines(block))"
         }

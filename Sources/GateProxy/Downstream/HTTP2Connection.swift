@@ -266,6 +266,7 @@ final class HTTP2Connection: EventHandler, ClientConnection {
                 if fed.last !== stream { fed.append(stream) }
             case .end(let id): streams[id]?.receiveEnd()
             case .closed(let id, _): closed(id)
+            case .malformed(let id): HTTP2Stream(id, of: self).noteMalformed()
             // Trailers of a request mean nothing here (threat T17); a client that says GOAWAY
             // pushes nothing that we would have to stop.
             case .trailers, .goAway, .interim: continue
@@ -473,7 +474,8 @@ final class HTTP2Connection: EventHandler, ClientConnection {
     /// can read the GOAWAY.
     private func finish() {
         if let fault = session.fault {
-            worker.context.errorLog.write(.info, "listener \(listener.listener.name): \(fault)")
+            worker.context.errorLog.write(
+                .info, "listener \(listener.listener.name): HTTP/2: \(fault.words)")
         }
         phase = .lingering
         closeStreams()

@@ -65,6 +65,15 @@ final class HTTP2Stream {
         exchange.answerMalformed(error)
     }
 
+    /// Writes the line of what was no request and could not even be answered.
+    func noteMalformed() {
+        let exchange = Exchange(
+            withoutHead: self, client: connection.client, worker: worker)
+        exchange.log.requestID = RequestID.make(using: &worker.random)
+        exchange.log.reason = .malformed
+        exchange.clientGone()
+    }
+
     /// Takes octets of the body.
     func receive(_ bytes: [UInt8], _ range: Range<Int>) {
         guard let exchange else { return connection.consume(range.count, of: id) }

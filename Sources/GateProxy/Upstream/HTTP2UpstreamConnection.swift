@@ -241,6 +241,8 @@ final class HTTP2UpstreamConnection: EventHandler {
         case .goAway: leave()
         case .head(let id, let block, let isEnd): streams[id]?.received(block, isEnd: isEnd)
         case .interim(let id, let block): streams[id]?.received(interim: block)
+        // Of requests alone.
+        case .malformed: return
         case .trailers(let id, let block): streams[id]?.received(trailers: block)
         }
     }
