@@ -230,9 +230,26 @@ struct HeaderBudgetTests {
     func bombed() {
         let side = Side(.server)
         side.receive(Frames.preface + fuse)
-        #expect(side.receive(bomb(3, 10000)) == [])
+        #expect(side.receive(bomb(3, 200)) == [])
         #expect(side.session.fault == .headerBudgetSpent)
         #expect(side.frames().last { $0.type == 7 }?.code == 11)
+    }
+
+    @Test("heads within the limits that come to more than a second may decode end the session")
+    func perSecond() throws {
+        func serve(_ count: Int, apart: UInt64) throws -> HTTP2Fault? {
+            let side = Side(.server)
+            side.receive(Frames.preface + fuse)
+            for stream in stride(from: 3, to: 3 + 2 * count, by: 2) {
+                side.now += apart
+                side.receive(bomb(stream, 12))
+                side.session.respond(Int32(stream), try block(status: 204), isEnd: true)
+                _ = side.send()
+            }
+            return side.session.fault
+        }
+        #expect(try serve(800, apart: 0) == .headerBudgetSpent)
+        #expect(try serve(800, apart: 2_000_000) == nil)
     }
 
     @Test("much decoded from few octets is taken in turns, and nothing is lost")

@@ -76,6 +76,29 @@ struct SessionPairTests {
         #expect(server.session.stalledSince(1) == nil)
     }
 
+    @Test("a connection holds so much for all its streams")
+    func queued() throws {
+        toClient()
+        let part = [UInt8](repeating: 0x61, count: 60 * 1024)
+        var ids: [Int32] = []
+        for _ in 0..<20 {
+            ids.append(try #require(client.session.request(request(), isEnd: true)))
+        }
+        toServer()
+        var held = 0
+        for id in ids {
+            server.session.respond(id, try block(status: 200), isEnd: false)
+            guard held < HTTP2Session.queuedBytesMax else { continue }
+            #expect(!server.session.isCongested(id))
+            server.session.send(part, 0..<part.count, on: id)
+            held += part.count
+        }
+        #expect(ids.filter { server.session.isCongested($0) }.count == held / part.count)
+        #expect(server.session.drainedStreams() == [])
+        toClient()
+        #expect(server.session.drainedStreams().count == held / part.count)
+    }
+
     @Test("what is not consumed is not sent for; a stream that goes gives its share back")
     func consumption() throws {
         toClient()
