@@ -95,7 +95,9 @@ class Settings:
         lines += block("store", [f"dir {self.store}"] + self.store_lines)
         lines += block("spool", [f"dir {self.spool}"] + self.spool_lines)
         lines += block("admin", [f"address 127.0.0.1:{self.admin_port}"])
-        lines += block(f"listener {self.listener_name}", [f"address 127.0.0.1:{self.port}"] + self.listener)
+        lines += block(
+            f"listener {self.listener_name}",
+            [f"address 127.0.0.1:{self.port}"] + self.listener)
         lines += block("app shop", app)
         lines += block("upstream service", [f"server {s}" for s in self.servers] + self.upstream)
         lines += block(f"host {self.names}", host)

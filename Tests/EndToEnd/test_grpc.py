@@ -1,4 +1,4 @@
-"""gRPC through the gate, HTTP/2 on both sides: grpcio's client before it, grpcio's server behind."""
+"""gRPC through the gate, HTTP/2 on both sides: grpcio before it and behind it."""
 
 import concurrent.futures
 import threading
