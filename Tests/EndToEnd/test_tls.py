@@ -4,6 +4,7 @@ import ctypes
 import os
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -468,6 +469,41 @@ class ClientCertificates(Own):
                 pass
         self.assertEqual(
             [request.get("Host") for request in self.service.requests], [gates.HOST] * 2)
+
+    def reload(self, *listener):
+        """Another `tls` block in place of the listener's."""
+        self.gate.settings.listener[:] = list(listener)
+        self.gate.notifications.clear()
+        with open(self.gate.conf, "w", encoding="utf-8") as file:
+            file.write(self.gate.settings.text())
+        self.gate.signal(signal.SIGHUP)
+        self.assertTrue(self.gate.wait_notification("RELOADING=1"))
+        self.assertTrue(self.gate.wait_notification("READY=1"))
+
+    def test_a_reload_asks_open_connections_for_a_certificate_too(self):
+        other = pki.Authority(self.temporary(), "others")
+        require = f"client_ca require file:{self.clients.pem}"
+        self.serve(self.api.line, f"client_ca optional file:{self.clients.pem}")
+        nobody, somebody = self.connect(), self.connect(tls=self.with_(self.good))
+        for connection in (nobody, somebody):
+            self.assertEqual(connection.ask("GET", "/x").status, 200)
+        self.reload(*block(self.api.line, require))
+        for connection in (nobody, somebody):
+            self.check_problem(connection.ask("GET", "/x"), "misdirected")
+        # Under the same authorities a certificate that was shown counts on.
+        under = self.connect(tls=self.with_(self.good))
+        self.reload(*block(self.api.line, require, "min_version 1.3"))
+        self.assertEqual(under.ask("GET", "/x").status, 200)
+        self.reload(*block(self.api.line, f"client_ca require file:{other.pem}"))
+        self.check_problem(under.ask("GET", "/x"), "misdirected")
+        self.assertEqual(len(self.service.wait(3)), 3)
+
+    def test_a_reload_ends_clear_connections_to_an_encrypted_listener(self):
+        self.run_gate()
+        with wire.Connection(self.gate.address) as connection:
+            self.assertEqual(connection.ask("GET", "/x").status, 200)
+            self.reload(*block(self.api.line, f"client_ca require file:{self.clients.pem}"))
+            self.check_problem(connection.ask("GET", "/x"), "misdirected")
 
     def test_a_session_keeps_its_certificate(self):
         self.serve(self.api.line, f"client_ca require file:{self.clients.pem}")

@@ -2,6 +2,7 @@ package import GateConfig
 internal import GateLock
 package import GateRuntime
 package import GateStore
+internal import GateTLS
 
 /// What all loops of a gate share: immutable, or safe to use from any of them. A reload makes the
 /// next one, which shares with it whatever is not the configuration's.
@@ -67,6 +68,10 @@ package final class GateContext: Sendable {
     func current(_ client: ClientFacts) -> ClientFacts {
         guard let listener = listener(like: client.listener) else { return client }
         var client = client
+        // A certificate was checked against the authorities of its time.
+        if listener.listener.tls?.clientCA != client.listener.listener.tls?.clientCA {
+            client.tls?.isPeerVerified = false
+        }
         client.listener = listener
         return client
     }

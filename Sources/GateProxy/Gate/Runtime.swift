@@ -173,7 +173,9 @@ package final class ListenerRuntime: Sendable {
     /// Whether a request for the host at `index`, called `name`, came on a connection that was made
     /// for another one, or lacks the certificate that the listener asks for (T18).
     func isMisdirected(_ client: ClientFacts, host index: Int, name: ArraySlice<UInt8>) -> Bool {
-        guard let tls, let facts = client.tls else { return false }
+        guard let tls else { return false }
+        // In clear on a listener with TLS: from before a reload that gave it some.
+        guard let facts = client.tls else { return true }
         if case .require? = listener.tls?.clientCA, !facts.isPeerVerified { return true }
         guard let serverName = facts.serverName else { return false }
         return serverNames.isMisdirected(
