@@ -81,10 +81,9 @@ class Client(asyncio.Protocol):
     def connection_made(self, transport):
         self.transport, self.buffer, self.status = transport, b"", None
 
-    def ask(self, method, target):
+    def ask(self, method, target, body):
         self.status = asyncio.get_running_loop().create_future()
-        self.transport.write(
-            wire.message(method, target, body=b"x" if method == "POST" else None))
+        self.transport.write(wire.message(method, target, body=body))
         return self.status
 
     def data_received(self, data):
@@ -130,7 +129,7 @@ class Edge(case.Case):
             methods = ["POST" if (number + turn) % 2 else "GET" for number in range(CLIENTS)]
             answers = await asyncio.wait_for(
                 asyncio.gather(*(
-                    client.ask(method, f"/public/{number}/{turn}")
+                    client.ask(method, f"/public/{number}/{turn}", b"x"[number % 4 // 2:])
                     for number, (client, method) in enumerate(zip(clients, methods)))),
                 60)
             statuses.update(zip(methods, answers))

@@ -235,13 +235,20 @@ class Reuse(case.Case):
             self.check_problem(answer, "challenge_required")
 
     def test_a_request_that_is_not_idempotent_is_not_sent_twice(self):
-        with wire.Connection(self.gate.address) as connection:
-            service, reader = self.idle(connection)
-            connection.send(wire.message("POST", "/public/once", body=b"x"))
-            reader.request()
-            service.close()
-            self.check_problem(connection.response("POST"), "upstream_unavailable")
-        self.assertTrue(self.stage.waiting.empty())
+        phone = self.app().enrolled()
+        for target, body in (
+                ("/public/once", b"x"), ("/public/once", b""), ("/v1/data/once", b"x")):
+            with self.subTest(target=target, body=body):
+                fields = ()
+                if target != "/public/once":
+                    fields = phone.prove("POST", target, body, phone.challenge())
+                with wire.Connection(self.gate.address) as connection:
+                    service, reader = self.idle(connection)
+                    connection.send(wire.message("POST", target, fields, body))
+                    reader.request()
+                    service.close()
+                    self.check_problem(connection.response("POST"), "upstream_unavailable")
+                self.assertTrue(self.stage.waiting.empty())
 
     def test_a_connection_closed_while_idle_is_not_used(self):
         with wire.Connection(self.gate.address) as connection:
