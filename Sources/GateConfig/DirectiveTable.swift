@@ -187,7 +187,7 @@ enum DirectiveTable {
             .within(["after": Limits.ejectFailures]),
         Directive(
             "max_active", .upstream, "off | COUNT queue=COUNT wait=DURATION",
-            "requests at one time and in the queue, over all servers; over it 503"
+            "requests and tunnels at one time, and in the queue, over all servers; over it 503"
         ).defaulting(Defaults.maxActive).completing(Defaults.maxActiveKeys)
             .within(["": Limits.active, "queue": Limits.queue]),
         Directive("retry", .upstream, "COUNT", "attempts after the first")

@@ -8,6 +8,7 @@ import time
 
 import case
 import gate as gates
+import test_websocket
 import upstream
 import wire
 
@@ -190,14 +191,14 @@ class Health(Servers):
         self.healthy[0] = False
         line = self.said(f"{self.address(0)} is down: answered 500, expected 200")
         self.assertIn("upstream service: ", line or self.gate.err.text)
-        # A check that passed may have been on its way.
-        self.assertIn(len(self.checks(0)), (3, 4, 5))
+        # Exactly three, but for those that were on their way and those that came since.
+        self.assertTrue(3 <= len(self.checks(0)) < 10, self.checks(0))
         self.ask_all(10)
         self.assertEqual(self.counts(), [0, 10])
         self.services[0].reset()
         self.healthy[0] = True
         self.assertTrue(self.said(f"{self.address(0)} is up"))
-        self.assertIn(len(self.checks(0)), (2, 3, 4))
+        self.assertTrue(2 <= len(self.checks(0)) < 10, self.checks(0))
         self.ask_all(10)
         self.assertEqual(self.counts(), [5, 15])
         said = [line for line in self.gate.err.text.split("\n") if " is down" in line]
@@ -264,7 +265,7 @@ class Ejection(Servers):
         ports = [gates.port() for _ in range(2)]
         services = [self.recorder(port=port) for port in ports]
         self.run_servers(
-            ["eject after=3 within=10s for=2s", "retry 0", "keepalive 0 idle=1s"],
+            ["eject after=3 within=10s for=3s", "retry 0", "keepalive 0 idle=1s"],
             services=services)
         services[0].close()
         statuses = []
@@ -273,12 +274,12 @@ class Ejection(Servers):
                 statuses.append(connection.ask("GET", f"/public/{number}").status)
         self.assertEqual(collections.Counter(statuses), {502: 3, 200: 17})
         self.assertEqual(statuses[6:], [200] * 14)
-        self.assertTrue(self.said(f"upstream service: {self.address(0)} is left out for 2"))
+        self.assertTrue(self.said(f"upstream service: {self.address(0)} is left out for 3"))
         self.services[0] = self.recorder(port=ports[0])
         began = time.monotonic()
         self.assertTrue(gates.poll(
             lambda: self.ask("GET", "/public").status == 200 and self.services[0].requests))
-        self.assertLess(time.monotonic() - began, 4)
+        self.assertLess(time.monotonic() - began, 6)
         self.ask_all(10)
 
     def test_what_counts_and_what_does_not(self):
@@ -325,11 +326,11 @@ class Ejection(Servers):
 class Places(Servers):
     """`max_active`: one service that answers when the test says so."""
 
-    def run_limited(self, limit, loops=1, lines=()):
+    def run_limited(self, limit, loops=1, change=None):
         self.stage = upstream.Stage()
         self.addCleanup(self.stage.close)
-        self.run_servers([f"max_active {limit}", *lines], marks=("",), services=[self.stage],
-                         loops=loops)
+        self.run_servers([f"max_active {limit}"], marks=("",), services=[self.stage],
+                         loops=loops, change=change)
 
     def open(self, target="/public", method="GET", fields=(), body=None):
         """A request on its way, on a connection of its own."""
@@ -349,13 +350,13 @@ class Places(Servers):
         self.assertTrue(self.stage.waiting.empty())
 
     def test_first_come_first_served(self):
-        self.run_limited("1 queue=10 wait=10s", loops=2)
+        self.run_limited("1 queue=10 wait=10s")
         first = self.open("/public/first")
         held = self.stage.accept()
         waiting = []
         for number in range(6):
             waiting.append(self.open(f"/public/{number}"))
-            # One at a time, so that they come in this order; a full turn of every loop each.
+            # One at a time, so that they come in this order.
             self.assertTrue(waiting[-1].is_silent(0.05))
         self.check_none_connects()
         self.serve(*held)
@@ -417,6 +418,22 @@ class Places(Servers):
         with wire.Connection(self.gate.address) as connection:
             connection.send(wire.message("GET", "/public/probe"))
             return connection.is_silent(0.1)
+
+    def test_a_tunnel_keeps_its_place_until_it_ends(self):
+        self.run_limited("1 queue=0", change=test_websocket.routes)
+        tunnel = self.open("/live/a", fields=test_websocket.OPENING)
+        service, reader = self.stage.accept()
+        reader.until(b"\r\n\r\n")
+        service.sendall(test_websocket.switch())
+        self.assertEqual(tunnel.read_head().status, 101)
+        for _ in range(3):
+            self.check_problem(self.ask("GET", "/public"), "retry_later")
+        tunnel.close()
+        service.close()
+        self.assertIsNotNone(self.gate.log(lambda entry: entry["target"] == "/live/a"))
+        last = self.open("/public/last")
+        self.assertEqual(self.serve(*self.stage.accept()), "/public/last")
+        self.assertEqual(last.response().status, 200)
 
     def test_a_proof_is_not_spent_where_the_place_comes_first(self):
         self.run_limited("1 queue=0", loops=2)

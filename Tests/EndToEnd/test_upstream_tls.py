@@ -132,6 +132,19 @@ class UpstreamTLS(case.Case):
             self.assertEqual(self.ask("GET", "/off").status, 200)
         self.assertTrue(other.requests and self.service.requests)
 
+    def test_health_checks_take_the_same_way(self):
+        def change(settings):
+            settings.upstream.append("health GET /healthz every=200ms fall=1 rise=1")
+        service = self.serve(self.ca, "name service.test", change=change)
+        self.assertTrue(service.wait_until(
+            lambda: [r.target for r in service.requests[:2]] == ["/healthz"] * 2))
+        self.assertEqual(self.ask("GET", "/off").status, 200)
+        self.serve(self.ca, "name other.test", change=change)
+        said = self.gate.err.wait(lambda line: " is down: " in line)
+        self.assertIn("hostname mismatch", said or self.gate.err.text)
+        self.assertEqual(self.ask("GET", "/off").status, 502)
+        self.assertTrue(self.gate.err.wait(lambda line: "every server is down" in line))
+
     def test_a_wrong_name_is_refused(self):
         self.serve(self.ca, "name other.test")
         self.refused("hostname mismatch")

@@ -59,9 +59,7 @@ extension Exchange {
         case .keyRevoked: log.reason = .keyRevoked
         case .serviceFailed(let error):
             log.reason = .upstream
-            if let server = log.server {
-                context.errorLog.write(.warn, "upstream \(server): \(error)")
-            }
+            logUpstream("\(error)")
         }
         log.bytesIn += tunnel.bytesIn
         tunnelBytesOut = tunnel.bytesOut

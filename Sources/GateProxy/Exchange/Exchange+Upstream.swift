@@ -46,9 +46,7 @@ extension Exchange: UpstreamRequestOwner {
         guard !isOver else { return }
         log.upstreamEnded = worker.loop.now
         log.reason = .upstream
-        let server = upstream?.server.map { "\($0): " } ?? ""
-        context.errorLog.write(
-            .warn, "upstream \(upstreamName): \(server)\(failure)")
+        logUpstream("\(failure)")
         upstream?.cancel()
         guard !isAnswered else { return stream.abort() }
         refuse(Refusal(failure))
@@ -56,12 +54,16 @@ extension Exchange: UpstreamRequestOwner {
 
     /// There is no place within `max_active` for a request that has not been sent.
     func noSlot() {
-        context.errorLog.write(
-            .warn, "upstream \(upstreamName): \(UpstreamFailure.noSlot)")
+        logUpstream("\(UpstreamFailure.noSlot)")
         refuse(Refusal(UpstreamFailure.noSlot))
     }
 
-    private var upstreamName: String { pool?.upstream.name ?? "" }
+    /// Says what went wrong with the upstream, and with which of its servers.
+    func logUpstream(_ clause: String) {
+        let server = upstream?.server.map { "\($0): " } ?? ""
+        context.errorLog.write(
+            .warn, "upstream \(pool?.upstream.name ?? ""): \(server)\(clause)")
+    }
 
     func upstreamDrained() {
         guard !isOver else { return }

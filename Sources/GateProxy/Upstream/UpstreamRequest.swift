@@ -69,6 +69,8 @@ final class UpstreamRequest: UpstreamChannelUser {
         case ended
         case queued
         case receiving
+        /// The connection is a tunnel's, which counts as its request until it has ended.
+        case tunnelled
         case waitingForHead
     }
 
@@ -334,7 +336,7 @@ final class UpstreamRequest: UpstreamChannelUser {
             channel?.close()
             channel = nil
             connectFailed(.connectTimeout)
-        case .ended, .queued:
+        case .ended, .queued, .tunnelled:
             return
         case .waitingForHead where isRequestSent:
             noteFailure()
@@ -401,7 +403,7 @@ final class UpstreamRequest: UpstreamChannelUser {
             channel.close()
             return fail(.malformed(.upgradeUnexpected))
         }
-        finish()
+        phase = .tunnelled
         owner?.upstream(switched: head, end)
     }
 
@@ -445,10 +447,13 @@ final class UpstreamRequest: UpstreamChannelUser {
             // Nothing of it was taken (RFC 9113 §8.7): the same as if nothing had been sent.
             retriesLeft -= 1
             waiting = replay ?? []
+            wanted.avoided = choice?.id
             attempt(mayReuse: true)
         default:
-            // One that was idle says nothing of the server: it may close those when it likes.
-            if failure != .closed(afterBytes: false) || !wasReused { noteFailure() }
+            // One that was idle says nothing of the server: it may close those when it likes. Nor
+            // does one that is going in good order.
+            let isQuiet = failure == .closed(afterBytes: false) && wasReused || failure == .refused
+            if !isQuiet { noteFailure() }
             fail(failure)
         }
     }
