@@ -286,11 +286,15 @@ package import GateHTTP
         }
     }
 
-    /// Queues `bytes[range]` of the body that was begun.
-    package func send(_ bytes: [UInt8], _ range: Range<Int>, on streamID: Int32) {
+    /// Queues `bytes[range]` of the body that was begun; they wait from `now` on, by default from
+    /// the last call that said what time it was.
+    package func send(
+        _ bytes: [UInt8], _ range: Range<Int>, on streamID: Int32, now: UInt64? = nil
+    ) {
         guard let stream = streams[streamID], stream.isBodyOpen, !stream.isEnding,
             !range.isEmpty
         else { return }
+        if stream.outgoing.isEmpty { stream.progressAt = now ?? self.now }
         stream.outgoing.append(bytes, range)
         queuedBytes += range.count
         resume(stream, streamID)

@@ -430,3 +430,67 @@ class Identifiers(Bounded):
         fine = self.frames(frame(6, 0, 0, bytes(8)) * 20 + frame(1, 5, 1, block()))
         frames = fine.frames(lambda seen: seen[0] == 0 and seen[1] & 1)
         self.assertEqual(len([seen for seen in frames if seen[0] == 6]), 20)
+
+
+class Grammar(Bounded):
+    """Faults of frames (RFC 9113 §4–§6): each ends what it must, with the code it has."""
+
+    NONE, PROTOCOL, FLOW, CLOSED, SIZE, COMPRESSION = 0, 1, 3, 5, 6, 9
+
+    def setting(self, code, value):
+        return frame(4, 0, 0, struct.pack(">HI", code, value))
+
+    def test_a_fault_of_the_connection_ends_it(self):
+        self.speak()
+        head = frame(1, 5, 1, block())
+        faults = {
+            "a frame larger than was allowed": (frame(0, 1, 1, bytes(16385)),
+                                                {self.SIZE, self.PROTOCOL}),
+            "a SETTINGS that is no list": (frame(4, 0, 0, bytes(3)), {self.SIZE}),
+            "a SETTINGS of a stream": (frame(4, 0, 1), {self.PROTOCOL}),
+            "an acknowledgement that says something": (frame(4, 1, 0, bytes(6)), {self.SIZE}),
+            "ENABLE_PUSH of 2": (self.setting(2, 2), {self.PROTOCOL}),
+            "a window of 2 GiB": (self.setting(4, 1 << 31), {self.FLOW}),
+            "frames of one octet": (self.setting(5, 1), {self.PROTOCOL}),
+            "a PING of six octets": (frame(6, 0, 0, bytes(6)), {self.SIZE}),
+            "a PING of a stream": (frame(6, 0, 1, bytes(8)), {self.PROTOCOL}),
+            "a GOAWAY of a stream": (frame(7, 0, 1, bytes(8)), {self.PROTOCOL}),
+            "a reset of nothing": (frame(3, 0, 0, bytes(4)), {self.PROTOCOL}),
+            "a reset of three octets": (head + frame(3, 0, 1, bytes(3)), {self.SIZE}),
+            "a window opened by nothing": (
+                frame(8, 0, 0, bytes(4)), {self.PROTOCOL}),
+            "a window opened too far": (
+                frame(8, 0, 0, struct.pack(">I", (1 << 31) - 1)), {self.FLOW}),
+            "a CONTINUATION of nothing": (frame(9, 4, 1, block()), {self.PROTOCOL}),
+            "a frame inside a head": (
+                frame(1, 1, 1, block()) + frame(6, 0, 0, bytes(8)), {self.PROTOCOL}),
+            "a head inside a head": (frame(1, 1, 1, block()) + frame(1, 5, 3, block()),
+                                     {self.PROTOCOL}),
+            "padding longer than its frame": (
+                frame(1, 4, 1, block(method=b"POST")) + frame(0, 9, 1, b"\xff1"),
+                {self.PROTOCOL}),
+            "a promise": (frame(5, 4, 1, bytes(4) + block()), {self.PROTOCOL}),
+            "a block that is no HPACK": (frame(1, 5, 1, b"\xff\xff\xff\xff\xff"),
+                                         {self.COMPRESSION}),
+            "a table larger than was allowed": (
+                frame(1, 5, 1, b"\x3f\xe2\x1f" + block()), {self.COMPRESSION}),
+        }
+        for name, (octets, codes) in faults.items():
+            with self.subTest(name=name):
+                self.assertIn(self.frames(octets).goaway(), codes)
+        self.assertTrue(self.gate.is_alive)
+
+    def test_what_no_one_knows_is_let_pass(self):
+        self.speak()
+        octets = frame(0xbe, 0xff, 0, b"x" * 20) + self.setting(0xbeef, 7) + \
+            frame(2, 0, 1, b"\0\0\0\0\x10") + frame(1, 0xf5 & ~0x28, 1, block())
+        frames = self.frames(octets).frames(lambda seen: seen[0] == 0 and seen[1] & 1)
+        self.assertEqual(frames[-1][3], b"ok\n")
+        self.assertEqual([seen for seen in frames if seen[0] == 7], [])
+
+    def test_padding_is_taken_off(self):
+        self.speak()
+        octets = frame(1, 0x0c, 1, b"\3" + block(method=b"POST") + bytes(3)) + \
+            frame(0, 0x09, 1, b"\xc8" + b"hello" + bytes(200))
+        self.frames(octets).frames(lambda seen: seen[0] == 0 and seen[1] & 1)
+        self.assertEqual(self.service.wait(1)[0].body, b"hello")

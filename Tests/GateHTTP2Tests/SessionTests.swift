@@ -76,6 +76,23 @@ struct SessionPairTests {
         #expect(server.session.stalledSince(1) == nil)
     }
 
+    @Test("octets wait from when they came or the last of them left, not from the request on")
+    func stalls() throws {
+        _ = client.session.request(try request(), isEnd: true)
+        toServer()
+        server.now = 100
+        server.session.respond(1, try block(status: 200), isEnd: false)
+        let part = [UInt8](repeating: 0x61, count: 400 * 1024)
+        server.session.send(part, 0..<part.count, on: 1, now: 1000)
+        #expect(server.session.stalledSince(1) == 1000)
+        server.now = 2000
+        toClient()
+        #expect(server.session.stalledSince(1) == 2000)
+        server.now = 3000
+        toClient()
+        #expect(server.session.stalledSince(1) == 2000)
+    }
+
     @Test("a connection holds so much for all its streams")
     func queued() throws {
         toClient()

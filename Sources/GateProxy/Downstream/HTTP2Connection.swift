@@ -102,7 +102,7 @@ final class HTTP2Connection: EventHandler, ClientConnection {
     }
 
     private var listener: ListenerRuntime { client.listener }
-    private var now: UInt64 { UInt64(clamping: worker.loop.now.nanoseconds) }
+    var now: UInt64 { UInt64(clamping: worker.loop.now.nanoseconds) }
 
     var idleSince: Moment? {
         let isIdle = phase == .open && streams.isEmpty && !session.isInHeaders && events.isEmpty

@@ -250,7 +250,7 @@ extension HTTP2Stream: DownstreamStream {
 
     func send(body bytes: [UInt8], _ range: Range<Int>) {
         bytesSent += range.count
-        connection.session.send(bytes, range, on: id)
+        connection.session.send(bytes, range, on: id, now: connection.now)
         if isCongested { connection.flush(self) }
     }
 
@@ -280,7 +280,8 @@ extension HTTP2Stream: DownstreamStream {
         }
         if !isEnd {
             bytesSent += answer.body.count
-            connection.session.send(answer.body, 0..<answer.body.count, on: id)
+            connection.session.send(
+                answer.body, 0..<answer.body.count, on: id, now: connection.now)
             connection.session.end(id)
         }
         answerEnded()
