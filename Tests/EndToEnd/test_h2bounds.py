@@ -309,6 +309,24 @@ class Endings(Bounded):
         self.assertTrue(client.until(lambda: client.is_closed))
         self.assertEqual(client.goaways, [0])
 
+    def test_an_idle_connection_makes_room_for_a_new_one(self):
+        stage = self.stage()
+        self.speak("limits connections=2", service=stage,
+                   change=lambda settings: settings.top.append("loops 1"))
+        idle, busy = self.client(), self.client()
+        stream = busy.begin("GET", "/public/a")
+        connection, reader = stage.accept()
+        reader.request()
+        new = self.client()
+        self.assertTrue(idle.until(lambda: idle.is_closed))
+        self.assertEqual(idle.goaways, [0])
+        other = new.begin("GET", "/public/b")
+        second, reader = stage.accept()
+        reader.request()
+        for service, client, number in ((connection, busy, stream), (second, new, other)):
+            service.sendall(upstream.answer())
+            self.assertEqual(client.answer(number).status, 200)
+
     def test_a_client_that_goes_away_says_nothing_more(self):
         self.speak()
         connection = self.frames(frame(1, 5, 1, block()), frame(7, 0, 0, bytes(8)))
