@@ -5,6 +5,7 @@ extension Builder {
         checkSharedUpstreams(configuration)
         checkClearListeners(configuration)
         checkSpool(configuration)
+        checkUpgrades(configuration)
     }
 
     /// Blocks that nothing names. Where a name is wrong, it may have meant any of them.
@@ -85,6 +86,23 @@ extension Builder {
         }
     }
 
+    /// A WebSocket towards a service that speaks HTTP/2, where the gate opens none.
+    private mutating func checkUpgrades(_ configuration: Configuration) {
+        for host in top.all("host").compactMap(\.body) {
+            for route in host.all("route").compactMap(\.body) {
+                guard let place = route.first("upgrade")?.place else { continue }
+                let own = resolver.setting(
+                    "upstream", .route, in: Self.chain(route, host, top))
+                let name = own.words.first?.text ?? host.first("upstream")?.words.first ?? ""
+                guard configuration.upstreams.contains(where: { $0.name == name && $0.isHTTP2 })
+                else { continue }
+                faults.warning(
+                    place, "upstream \(name.quoted) speaks HTTP/2, which opens no WebSocket",
+                    "give the route an upstream with \"protocol h1\", or delete the line")
+            }
+        }
+    }
+
     /// A body that no spool can hold.
     private mutating func checkSpool(_ configuration: Configuration) {
         let bytesMax = configuration.spool.bytesMax
@@ -102,4 +120,9 @@ extension Builder {
             }
         }
     }
+}
+
+extension Upstream {
+    /// Whether its service speaks HTTP/2.
+    fileprivate var isHTTP2: Bool { self.protocol != .http1 }
 }

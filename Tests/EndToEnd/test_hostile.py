@@ -32,6 +32,10 @@ class Probes(case.Case):
     def test_http2_over_tls(self):
         self.probe("h2", encrypted(self.temporary()), ["--tls"])
 
+    def test_http1_where_every_route_may_open_a_websocket(self):
+        self.probe("h1", lambda settings: settings.top.append(
+            "defaults {\n    upgrade websocket\n}"))
+
     def probe(self, protocol, change=lambda settings: None, options=()):
         program = case.shared("hostile", "gateprobe.py")
         lines = vectors(case.shared("hostile", "vectors.jsonl"), protocol)

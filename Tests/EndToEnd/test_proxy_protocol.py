@@ -6,6 +6,8 @@ import time
 
 import case
 import gate as gates
+import pki
+import secure
 import wire
 
 BALANCER = "127.0.0.2"
@@ -175,3 +177,27 @@ class Sources(case.SharedGate):
             request = self.check_upstream(connection.response())
             self.assertEqual(", ".join(request.all("X-Forwarded-For")), expected)
             connection.close()
+
+
+class BeforeTLS(case.Case):
+    def test_the_header_comes_in_the_clear_before_the_handshake(self):
+        authority = pki.Authority(self.temporary())
+        api = authority.issue("api", gates.HOST)
+        self.run_gate(lambda settings: settings.listener.extend(
+            [f"proxy_protocol require from {BALANCER}/32", "tls {", api.line, "}"]))
+        for header in (line(), block(checksum=True)):
+            self.service.reset()
+            with wire.Connection(self.gate.address, source=BALANCER) as connection:
+                connection.send(header)
+                connection.socket = secure.context(authority).wrap_socket(
+                    connection.socket, server_hostname=gates.HOST)
+                answer = connection.ask("GET", "/public")
+                self.assertEqual(self.check_upstream(answer).get("X-Forwarded-For"), "192.0.2.1")
+                self.assertEqual(self.gate.logged(answer)["tls"], "TLSv1.3")
+        # A handshake where the header has to stand, and a header where none may.
+        for source, first in ((BALANCER, b""), ("127.0.0.1", line())):
+            with wire.Connection(self.gate.address, source=source) as connection:
+                connection.send(first)
+                with self.assertRaises(OSError):
+                    secure.context(authority).wrap_socket(
+                        connection.socket, server_hostname=gates.HOST)

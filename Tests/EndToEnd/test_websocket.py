@@ -7,11 +7,14 @@ import os
 import select
 import signal
 import socket
+import ssl
 import threading
 import time
 
 import case
 import gate as gates
+import pki
+import secure
 import upstream
 import websockets.exceptions
 import websockets.sync.client
@@ -343,6 +346,24 @@ class Tunnels(case.Case):
             self.assertEqual(size, 300_000)
             self.assertNotIn("reason", self.ended())
 
+    def test_a_client_that_ended_before_the_101_is_read_to_its_end(self):
+        self.begin()
+        connection = self.connect()
+        connection.send(wire.message("GET", "/live/a", OPENING))
+        service, reader = self.stage.accept()
+        reader.request()
+        connection.send(b"all of it")  # nobody reads this yet
+        connection.socket.shutdown(socket.SHUT_WR)
+        self.assertFalse(gates.poll(lambda: False, within=0.2))  # until the gate knows
+        service.sendall(switch() + b"answer")
+        self.assertEqual(reader.take(9), b"all of it")
+        with self.assertRaises(EOFError):
+            reader.more()
+        self.assertEqual(connection.read_head().status, 101)
+        self.assertEqual(connection.take(6), b"answer")
+        service.close()
+        self.assertTrue(connection.is_closed(10))
+
     def test_a_tunnel_that_stands_still_ends(self):
         self.begin("timeouts tunnel=1s")
         connection, service, reader = self.open()
@@ -457,3 +478,74 @@ class Tunnels(case.Case):
         service.close()
         self.assertTrue(connection.is_closed(10))
         self.assertEqual(self.ended()["reason"], "upstream")
+
+
+class Encrypted(case.Case):
+    """A tunnel between TLS on both sides."""
+
+    def setUp(self):
+        self.pki = pki.Authority(self.temporary())
+        api = self.pki.issue("api", gates.HOST)
+        service = self.pki.issue("service", "service.test")
+        self.server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.server.load_cert_chain(service.pem, service.key_pem)
+        self.stage = upstream.Stage()
+        self.addCleanup(self.stage.close)
+
+        def change(settings):
+            routes(settings)
+            settings.listener += ["tls {", api.line, "}"]
+            settings.upstream += ["tls {", f"ca file:{self.pki.pem}", "name service.test", "}"]
+        self.run_gate(change, service=self.stage)
+
+    def open(self):
+        connection = secure.Connection(self.gate.address, secure.context(self.pki))
+        self.addCleanup(connection.close)
+        connection.send(wire.message("GET", "/live/a", OPENING) + b"early")
+        plain, _ = self.stage.accept()
+        service = self.server.wrap_socket(plain, server_side=True, suppress_ragged_eofs=False)
+        self.addCleanup(service.close)
+        reader = upstream.Reader(service)
+        self.assertEqual(reader.request().get("X-Forwarded-Proto"), "https")
+        service.sendall(switch())
+        self.assertEqual(connection.read_head().status, 101)
+        self.assertEqual(reader.take(5), b"early")
+        return connection, service, reader
+
+    def test_octets_pass_both_ways_at_once(self):
+        connection, service, reader = self.open()
+        data = os.urandom(3 * MIB)
+        senders = [threading.Thread(target=side.sendall, args=(data,), daemon=True)
+                   for side in (connection.socket, service)]
+        found = {}
+        takers = [
+            threading.Thread(
+                target=lambda: found.update(down=connection.take(len(data))), daemon=True),
+            threading.Thread(target=lambda: found.update(up=reader.take(len(data))), daemon=True)]
+        for thread in senders + takers:
+            thread.start()
+        for thread in senders + takers:
+            thread.join(60)
+        self.assertTrue(found.get("up") == data and found.get("down") == data, list(found))
+        connection.send(b"after")
+        self.assertEqual(reader.take(5), b"after")
+
+    def test_a_side_that_ends_is_told_to_the_other(self):
+        def end(side):
+            """Says the end and waits for the other's."""
+            try:
+                side.unwrap()
+            except OSError:
+                pass
+        for client_first in (True, False):
+            connection, service, _ = self.open()
+            first, second = (
+                (connection.socket, service) if client_first else (service, connection.socket))
+            first.sendall(b"bye")
+            thread = threading.Thread(target=end, args=(first,), daemon=True)
+            thread.start()
+            self.assertEqual(second.recv(100), b"bye")
+            self.assertEqual(second.recv(100), b"")
+            end(second)
+            thread.join(wire.DEADLINE)
+            self.assertFalse(thread.is_alive())

@@ -421,6 +421,12 @@ struct WarningTests {
             let report = load(hostText("route \(methods) /a {\n upgrade websocket\n}"))
             #expect(report.configuration?.hosts[0].routes[0].isWebSocket == true, "\(methods)")
         }
+        let http2 = load(
+            hostText("route GET /a {\n upgrade websocket\n}", upstream: "protocol h2c"))
+        #expect(
+            warnings(http2).contains {
+                $0.hasSuffix("upstream \"orders\" speaks HTTP/2, which opens no WebSocket")
+            }, "\(http2.render())")
         // Defaults are for every route, and mean something to those that take GET.
         let defaults = load(hostText("defaults {\n upgrade websocket\n}\nroute POST /a {\n}"))
         #expect(defaults.configuration != nil)

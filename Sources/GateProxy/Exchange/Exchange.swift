@@ -352,14 +352,14 @@ final class Exchange {
 
     /// Holds the rest of a body of unknown length until it is known: `request length`.
     private func holdForLength(_ permit: consuming Permit, _ held: HeldBody?) {
-        guard let head, let route else { return }
+        guard let route else { return }
         sink = .held(
             held
                 ?? HeldBody(
                     memoryBytesMax: route.bodyMemoryBytes, bytesMax: route.bodyBytesMax,
                     spool: context.spool))
         lengthPermit = consume permit
-        if head.expectsContinue, held == nil { stream.sendContinue() }
+        if held == nil { askForBody() }
     }
 
     private func forward(_ permit: consuming Permit, _ body: UpstreamRequest.Body) {

@@ -169,6 +169,7 @@ final class Tunnel: ClientConnection {
             progressed()
         case .wouldBlock:
             from.isReadable = false
+            from.isPeerEnded = false
         }
         return 0
     }
@@ -235,8 +236,9 @@ private final class Side: EventHandler {
     var output = ByteBuffer()
     /// Whether a read may find something; true until one does not.
     var isReadable = true
-    /// Whether its end of stream was reported.
-    var isPeerEnded = false
+    /// Whether its end of stream was reported, and so brings no event of its own; true until a read
+    /// shows that it was not, since who had the connection before may have been told.
+    var isPeerEnded = true
     /// Whether its end of stream was read.
     var isEnded = false
     /// Whether it was told that no more comes.
