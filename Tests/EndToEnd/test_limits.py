@@ -122,6 +122,31 @@ class Descriptors(case.Case):
         except wire.Closed:
             return False
 
+    def test_idle_connections_to_services_make_room_for_new_ones(self):
+        stages = {name: upstream.Stage() for name in ("service", "second", "third")}
+        keepalive = "keepalive 64 idle=60s requests=100"
+
+        def change(settings):
+            settings.top.append("loops 1")
+            settings.upstream.append(keepalive)
+            for name in ("second", "third"):
+                settings.extra += [f"upstream {name} {{", f"server 127.0.0.1:{stages[name].port}",
+                                   keepalive, "}"]
+                settings.routes[f"GET /{name}"] = ["mode off", f"upstream {name}"]
+        for stage in stages.values():
+            self.addCleanup(stage.close)
+        self.run_gate(change, service=stages["service"], prefix=["prlimit", "--nofile=64"])
+        clients = [wire.Connection(self.gate.address) for _ in range(14)]
+        for name, stage in stages.items():
+            for client in clients:
+                self.addCleanup(client.close)
+                client.send(wire.message("GET", f"/{name}"))
+            for service, reader in [stage.accept() for _ in clients]:
+                reader.request()
+                service.sendall(upstream.answer())
+            statuses = [client.response().status for client in clients]
+            self.assertEqual(statuses, [200] * len(clients), (name, self.gate.err.text))
+
     def serve(self, stage):
         while True:
             try:

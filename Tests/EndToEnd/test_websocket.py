@@ -431,6 +431,26 @@ class Tunnels(case.Case):
         connection.send(b"still")
         self.assertEqual(reader.take(5), b"still")
 
+    def test_an_account_that_revokes_a_key_closes_its_tunnel(self):
+        self.stage = upstream.Stage()
+        self.addCleanup(self.stage.close)
+
+        def change(settings):
+            routes(settings)
+            settings.listener.append("trusted_proxies 127.0.0.2/32")
+            settings.account = "header X-Account-Id"
+        self.run_gate(change, service=self.stage)
+        phone = self.app(account="alice", source="127.0.0.2").enrolled()
+        proof = phone.prove("GET", "/v1/live/a", None, phone.challenge())
+        connection, _, reader = self.open(
+            "/v1/live/a", [*phone.account, *proof], source="127.0.0.2")
+        answer = phone.call("keys/revoke", {"keyID": phone.key_id})
+        self.assertEqual(answer.status, 204, answer)
+        self.assertTrue(connection.is_closed(10))
+        with self.assertRaises((EOFError, ConnectionError)):
+            reader.more()
+        self.assertEqual(self.ended()["reason"], "key_revoked")
+
     def test_a_stopping_gate_bounds_its_tunnels(self):
         self.begin()
         connection, _, reader = self.open()

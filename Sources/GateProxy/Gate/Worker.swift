@@ -62,8 +62,10 @@ final class Worker {
     private func makePool(_ servers: UpstreamServers) -> UpstreamPool {
         // An even share for each loop, rounded up, so that a small number is not zero everywhere.
         let idleMax = (servers.upstream.keepaliveConnections + loops - 1) / loops
-        return UpstreamPool(
+        let pool = UpstreamPool(
             servers, idleMax: idleMax, memory: memory, log: context.errorLog, on: loop)
+        pool.makeRoom = { [weak self] in self?.pools.contains { $0.closeOldestIdle() } ?? false }
+        return pool
     }
 
     // MARK: Keeping house

@@ -10,6 +10,9 @@ final class UpstreamPool {
     /// Its `set_field` lines, prepared.
     let setFields: SetFields
 
+    /// Closes an idle connection of this loop; answers whether there was one.
+    var makeRoom: (() -> Bool)?
+
     private let loop: EventLoop
     private let memory: SpareMemory
     /// The servers, shared by all loops.
@@ -110,8 +113,20 @@ final class UpstreamPool {
         if idle[server]?.isEmpty == true { idle[server] = nil }
     }
 
-    /// Starts a new connection to `server`, or joins one that is being made.
+    /// Starts a new connection to `server`, or joins one that is being made. Where no descriptor is
+    /// left, an idle connection of whatever pool makes room.
     func connect(
+        _ server: SocketAddress, for user: any UpstreamChannelUser
+    ) throws(SystemError) -> any UpstreamChannel {
+        do throws(SystemError) {
+            return try open(server, for: user)
+        } catch {
+            guard error.isDescriptorLimit, makeRoom?() == true else { throw error }
+        }
+        return try open(server, for: user)
+    }
+
+    private func open(
         _ server: SocketAddress, for user: any UpstreamChannelUser
     ) throws(SystemError) -> any UpstreamChannel {
         let security = servers.security(for: server)
@@ -175,6 +190,14 @@ final class UpstreamPool {
         for connections in idle.values { connections.forEach { $0.close() } }
         idle = [:]
         idleCount = 0
+    }
+
+    /// Closes the connection that has been idle longest.
+    /// - Returns: Whether there was one.
+    func closeOldestIdle() -> Bool {
+        guard idleCount > 0 else { return false }
+        closeOldest()
+        return true
     }
 
     private func closeOldest() {
