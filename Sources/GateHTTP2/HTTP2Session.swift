@@ -334,6 +334,9 @@ package import GateHTTP
         return isFull
     }
 
+    /// Whether ``drainedStreams()`` will name some stream, now or later.
+    package var hasCongestedStreams: Bool { !congested.isEmpty }
+
     /// The streams that were congested and can take more; each is named once.
     package func drainedStreams() -> [Int32] {
         guard !congested.isEmpty else { return [] }

@@ -16,7 +16,7 @@ class Stream:
 
     def __init__(self, link, number, fields):
         self.link, self.number, self.fields = link, number, fields
-        self.body, self.is_ended, self.reset = b"", False, None
+        self.body, self.is_ended, self.reset = bytearray(), False, None
         self.trailers = None
 
     def get(self, name):

@@ -164,6 +164,18 @@ class Service(Base):
             connection.socket.settimeout(15)
             self.assertEqual(connection.response("POST").status, 413)
 
+    def test_a_long_upload_never_stops_half_way(self):
+        # Back-pressure begins and ends many times; each time somebody has to be told.
+        body = bytes(range(256)) * (6 * MIB // 256)
+        with wire.Connection(self.gate.address) as connection:
+            threading.Thread(target=connection.send, daemon=True, args=(
+                wire.message("POST", "/public", body=body),)).start()
+            stream = self.back.next()
+            self.assertTrue(stream.link.wait(lambda: stream.is_ended, 30))
+            self.assertEqual(stream.body, body)
+            stream.answer()
+            self.assertEqual(connection.response("POST").status, 200)
+
     def test_resets_and_refusals(self):
         for method, code, wanted in (
                 ("GET", h2.errors.ErrorCodes.INTERNAL_ERROR, 502),

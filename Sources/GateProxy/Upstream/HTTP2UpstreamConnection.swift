@@ -146,8 +146,14 @@ final class HTTP2UpstreamConnection: EventHandler {
         pumpLater()
     }
 
-    /// Writes what can be written.
+    /// Writes what can be written, for a stream.
     func flush() {
+        write()
+        // If that made room, no event will say so.
+        if session.hasCongestedStreams { pumpLater() }
+    }
+
+    private func write() {
         guard phase == .open || phase == .leaving, let transport else { return }
         while true {
             session.produce(now: now)
@@ -194,7 +200,7 @@ final class HTTP2UpstreamConnection: EventHandler {
         isPumping = false
         guard phase != .closed else { return }
         startReserved()
-        flush()
+        write()
         reportDrained()
         if let fault = session.fault { return fail(.http2(fault.words)) }
         if session.isFinished { return fail(.closed(afterBytes: true)) }
@@ -294,7 +300,7 @@ final class HTTP2UpstreamConnection: EventHandler {
     /// Says good-bye and closes.
     private func end() {
         session.terminate()
-        flush()
+        write()
         close()
     }
 
@@ -315,7 +321,7 @@ final class HTTP2UpstreamConnection: EventHandler {
         let open = Array(streams.values) + reserved
         streams = [:]
         reserved = []
-        flush()
+        write()
         close()
         for stream in open { stream.connectionFailed(failure) }
     }
