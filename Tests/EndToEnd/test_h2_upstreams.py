@@ -117,6 +117,18 @@ class Service(Base):
             self.assertEqual(connection.take(7), b"hello\r\n")
             self.assertEqual([connection.line() for _ in range(3)], [b"0", b"X-Sum: 5", b""])
 
+    def test_a_flood_of_interim_answers_is_no_answer(self):
+        for count, status in ((8, 200), (9, 502)):
+            with self.subTest(count=count), wire.Connection(self.gate.address) as connection:
+                connection.send(wire.message("GET", "/public"))
+                stream = self.back.next()
+                for _ in range(count):
+                    stream.link.run(lambda peer, s=stream: peer.send_headers(
+                        s.number, [(":status", "103"), ("link", "</a>; rel=preload")]))
+                if status == 200:
+                    stream.answer()
+                self.assertEqual(connection.response().status, status)
+
     def test_a_slow_client_stops_its_own_answer_alone(self):
         slow = wire.Connection(self.gate.address, receive_buffer=4096)
         self.addCleanup(slow.close)

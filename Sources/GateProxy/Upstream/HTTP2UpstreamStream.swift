@@ -18,6 +18,7 @@ final class HTTP2UpstreamStream: UpstreamChannel {
     private var isHead = false
     private var limits = HeadLimits()
     private var hasReceived = false
+    private var interimAnswers = 0
     /// What could not be passed on yet: octets of the body, and whether the end stands behind them.
     private var held = ByteBuffer()
     private var trailers: ResponseTrailers?
@@ -98,6 +99,10 @@ final class HTTP2UpstreamStream: UpstreamChannel {
 
     func received(interim block: FieldBlock) {
         hasReceived = true
+        interimAnswers += 1
+        guard interimAnswers <= Bounds.interimResponsesMax else {
+            return fail(.malformed(.interimResponsesTooMany))
+        }
         do throws(MessageError) {
             let head = try ResponseHead(
                 block, isEnd: false, requestMethodIsHead: isHead, limits: limits)
