@@ -33,6 +33,9 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
     private var output = ByteBuffer()
     private var isReadable = false
     private var isPeerEnded = false
+    /// Whether the socket refused a write, so that the user is owed a word once all has left: also
+    /// where a later call of ``flush()`` met no refusal any more.
+    private var isBlocked = false
     private let deadline = Deadline()
     private var hasReceived = false
     private var isPersistent = false
@@ -91,6 +94,7 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
         hasReceived = false
         isPersistent = false
         isRequestWhole = false
+        isBlocked = false
         isChunked = head.body == .chunked
         output.append(bytes)
     }
@@ -116,7 +120,10 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
         while !output.isEmpty {
             do throws(SystemError) {
                 guard case .bytes(let count) = try transport.write(output.storage, output.readable)
-                else { return false }
+                else {
+                    isBlocked = true
+                    return false
+                }
                 output.consume(count)
             } catch {
                 // The event of the failure follows. The server may have answered before it closed,
@@ -168,7 +175,10 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
             close()
             ended?()
         case .inUse:
-            if readiness.contains(.writable), !output.isEmpty, flush() { user?.drained() }
+            if readiness.contains(.writable), isBlocked, flush() {
+                isBlocked = false
+                user?.drained()
+            }
             pump()
         }
     }

@@ -1,3 +1,6 @@
+// One request to an upstream, on one loop for life: that of its exchange and of the connection it
+// takes.
+
 internal import GateBytes
 internal import GateConfig
 internal import GateHTTP
