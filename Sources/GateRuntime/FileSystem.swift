@@ -16,4 +16,11 @@ package enum FileSystem {
             }
         }
     }
+
+    /// Whether others than its owner may write to the directory at `path`: then they can take what
+    /// is in it away, or put something else in its place.
+    package static func isWritableByOthers(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 && status.st_mode & (S_IWGRP | S_IWOTH) != 0
+    }
 }

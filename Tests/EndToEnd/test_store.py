@@ -1,6 +1,7 @@
 """The store at its limits: no space, a lock, an epoch that stays (store.md, promises 5 and 6)."""
 
 import os
+import re
 import subprocess
 
 import case
@@ -121,6 +122,19 @@ class Spool(case.Case):
             self.assertEqual(os.listdir(self.gate.settings.spool), [])
         self.assertTrue(gates.poll(
             lambda: phone.send("POST", "/v1/data/a", bytes(900_000)).status == 200))
+
+    def test_a_directory_that_others_may_write_to_is_named(self):
+        def change(settings):
+            for path in (settings.store, settings.spool):
+                os.mkdir(path)
+                os.chmod(path, 0o777)
+        self.run_gate(change)
+        for name, path in (("store", self.gate.settings.store),
+                           ("spool", self.gate.settings.spool)):
+            self.assertIsNotNone(self.gate.err.wait(
+                lambda line, words=f"{name}: .* may write to {path}": re.search(words, line)))
+        self.run_gate()
+        self.assertNotIn("may write", self.gate.err.text)
 
     def test_directories_are_private(self):
         self.run_gate()

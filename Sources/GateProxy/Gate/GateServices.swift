@@ -65,6 +65,12 @@ package struct GateServices: Sendable {
         } catch {
             throw StartError("store: \(error)")
         }
+        for (name, directory) in [
+            ("store", configuration.store.directory), ("spool", configuration.spool.directory),
+        ] where FileSystem.isWritableByOthers(directory) {
+            errorLog.write(
+                .warn, "\(name): others than its owner may write to \(directory); chmod 700 it")
+        }
         return GateServices(
             store: store, spool: spool, accessLog: accessLog, errorLog: errorLog,
             errorWriter: errorWriter)
