@@ -17,8 +17,18 @@ extension DirectiveTable {
                 if !row.completion.isEmpty { text += "      where on: \(row.completion)\n" }
                 return text
             }
-            return "\(level.rawValue)\n\(rows.joined())"
+            let later = isLater(level) ? "    (not available in this version)" : ""
+            return "\(level.rawValue)\(later)\n\(rows.joined())"
         }.joined(separator: "\n")
+    }
+
+    /// Whether nothing opens a block of this level yet.
+    private static func isLater(_ level: Level) -> Bool {
+        let openers = all.filter { $0.opens == level }
+        return !openers.isEmpty
+            && openers.allSatisfy { opener in
+                opener.isLater || opener.opensWith.map { opener.syntax.contains("~\($0)") } == true
+            }
     }
 }
 

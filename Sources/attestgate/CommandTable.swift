@@ -22,15 +22,22 @@ package enum CommandTable {
 
     private static let run = CommandSpecification(
         "run", summary: "serve", optional: [configuration],
-        notes: ["SIGTERM drains and stops, SIGUSR1 reopens the logs. Readiness is told to systemd."]
+        notes: [
+            "SIGTERM drains and stops, SIGUSR1 reopens the logs. Readiness is told to systemd.",
+            "Exit code 0 after a stop, 2 for a faulty configuration, 3 where it could not start.",
+        ]
     ) { (arguments, _) throws(CommandError) in
-        let status = RunCommand.run(configurationPath: arguments[configuration] ?? "proxy.conf")
+        let status = RunCommand.run(configurationPath: try path(arguments))
         return ExitCode(rawValue: status) ?? .environment
     }
 
     private static let check = CommandSpecification(
         "check", summary: "resolve the configuration and print every fault",
-        optional: [configuration, dump, directives, SharedOptions.json]
+        optional: [configuration, dump, directives, SharedOptions.json],
+        notes: [
+            "Exit code 0 without errors, 2 with any, 3 where the file cannot be read; warnings do "
+                + "not count."
+        ]
     ) { (arguments, console) throws(CommandError) in
         if arguments.has(directives) {
             if let other = [dump, SharedOptions.json].first(where: { arguments.has($0) }) {
@@ -41,11 +48,16 @@ package enum CommandTable {
             return .done
         }
         let outcome = CheckCommand.run(
-            path: arguments[configuration] ?? "proxy.conf", isDumping: arguments.has(dump),
+            path: try path(arguments), isDumping: arguments.has(dump),
             isJSON: arguments.has(SharedOptions.json))
         console.output.write(outcome.output)
         console.errors.write(outcome.errors)
         return ExitCode(rawValue: outcome.status) ?? .environment
+    }
+
+    private static func path(_ arguments: ParsedArguments) throws(CommandError) -> String {
+        try arguments.resolved(configuration, expected: "a file") { $0.isEmpty ? nil : $0 }
+            ?? "proxy.conf"
     }
 
     private static let completion = CommandSpecification(

@@ -241,6 +241,11 @@ class Check(case.Case):
         for text in ("drain_timeout DURATION", "trusted_proxies", "30s"):
             self.assertIn(text, done.stdout)
 
+    def test_a_block_of_a_later_version_says_so(self):
+        done = gates.command("check", "--directives")
+        self.assertIn("host › account jwt    (not available in this version)\n", done.stdout)
+        self.assertIn("\nhost › proof\n", done.stdout)
+
     def test_a_file_that_is_not_there(self):
         done = gates.command("check", "-c", "/nonexistent/proxy.conf")
         self.assertIn(done.returncode, (2, 3))

@@ -161,6 +161,12 @@ class Command(case.Case):
             self.assertEqual(done.returncode, 0, (words, done.stderr))
             self.assertRegex(done.stdout, r"(?i)usage")
 
+    def test_every_help_tells_the_exit_codes(self):
+        for words in (["run"], ["check"], ["demo"], ["verify", "assertion"],
+                      ["verify", "attestation"], ["device", "request"], ["device", "enrol"]):
+            done = gates.command(*words, "--help")
+            self.assertRegex(" ".join(done.stdout.split()), r"Exit code 0 .*[123]", words)
+
     def test_usage_errors_are_2_and_go_to_stderr(self):
         for words in ([], ["nonsense"], ["run", "--nonsense"], ["verify"],
                       ["verify", "nonsense"], ["verify", "attestation"], ["check", "-c"],
@@ -170,6 +176,34 @@ class Command(case.Case):
                 done = gates.command(*words)
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertRegex(done.stderr, r"(?m)^attestgate: ")
+
+    def test_an_empty_file_name_is_a_usage_error(self):
+        for command in ("run", "check"):
+            done = gates.command(command, "-c", "")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn('--config: expected a file, got ""', done.stderr)
+
+    def test_a_file_that_holds_no_object_is_named(self):
+        path = os.path.join(self.temporary(), "object")
+        for data, status, words in ((b"", 3, "empty"), (b"no object at all\n", 1, "not base64"),
+                                    (b"-----BEGIN CERTIFICATE-----\n", 1, "not base64")):
+            with open(path, "wb") as file:
+                file.write(data)
+            for command in (["inspect", path], ["verify", "assertion", path, "--app-id", "A.b",
+                                                "--public-key", POINT, "--client-data", ""]):
+                done = gates.command(*command)
+                self.assertEqual(done.returncode, status, done.stderr)
+                self.assertRegex(done.stderr, rf"(?m)^attestgate: {re.escape(path)}: .*{words}")
+
+    def test_a_public_key_that_is_none_says_why(self):
+        for text, words in (("AAAA", "65 bytes"), ("*", "65 bytes"),
+                            (app.b64(b"\x02" + bytes(64)), "begin with 04"),
+                            (app.b64(b"\x04" + bytes(64)), "not on P-256")):
+            done = gates.command("verify", "assertion", "-", "--app-id", "A.b", "--public-key",
+                                 text, "--client-data", "")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("--public-key: ", done.stderr)
+            self.assertIn(words, done.stderr)
 
     def test_a_missing_file_is_3(self):
         done = gates.command("inspect", "/nonexistent/file")
@@ -281,6 +315,12 @@ class SimulatedDevice(case.SharedGate):
         self.assertEqual(done.returncode, 0, done.stderr)
         app.peer_attest.verify_assertion(
             base64.b64decode(done.stdout), app.sha256(b"data"), point(object_), gates.APP_ID, 0)
+
+
+# Some point of P-256: its generator.
+POINT = app.b64(bytes.fromhex(
+    "046b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"
+    "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5"))
 
 
 def point(attestation):

@@ -9,7 +9,18 @@ package enum InputFile {
     package static func object(
         _ path: String, console: Console
     ) throws(CommandError) -> [UInt8] {
-        object(try bytes(path, console: console))
+        let contents = try bytes(path, console: console)
+        let name = path == "-" ? "standard input" : path
+        guard !contents.isEmpty else { throw .environment("\(name): empty") }
+        // An object has bytes that no text has, so it is not guessed at what this could be.
+        guard base64(contents) != nil || !contents.allSatisfy(isText) else {
+            throw .notHeld("\(name): text, but not base64; expected an object or base64 of one")
+        }
+        return object(contents)
+    }
+
+    private static func isText(_ byte: UInt8) -> Bool {
+        (0x20...0x7e).contains(byte) || (0x09...0x0d).contains(byte)
     }
 
     /// The bytes of the file at `path` as they are, or of standard input for `-`.
@@ -24,8 +35,11 @@ package enum InputFile {
     /// ignored, or the bytes themselves. No object of App Attest is itself base64 text: each begins
     /// with a byte outside ASCII or with 32 bytes of a hash.
     package static func object(_ contents: [UInt8]) -> [UInt8] {
+        base64(contents) ?? contents
+    }
+
+    private static func base64(_ contents: [UInt8]) -> [UInt8]? {
         let text = contents.filter { ![0x09, 0x0a, 0x0d, 0x20].contains($0) }
-        guard !text.isEmpty, let bytes = Base64.decode(text) else { return contents }
-        return bytes
+        return text.isEmpty ? nil : Base64.decode(text)
     }
 }

@@ -37,12 +37,16 @@ enum VerifyAssertionCommand {
         let isJSON: Bool
 
         init(_ arguments: ParsedArguments, console: Console) throws(CommandError) {
-            let key = try arguments.resolved(
-                VerifyAssertionCommand.publicKey, expected: "base64 of a point of 65 bytes"
+            let point = try arguments.resolved(
+                VerifyAssertionCommand.publicKey,
+                expected: "base64 of an uncompressed point, 65 bytes that begin with 04"
             ) { text in
-                Base64.decode(text).flatMap { PublicKey(x963: $0) }
+                Base64.decode(text).flatMap { $0.count == 65 && $0[0] == 4 ? $0 : nil }
             }
-            guard let key else { throw arguments.fault("--public-key is missing") }
+            guard let point else { throw arguments.fault("--public-key is missing") }
+            guard let key = PublicKey(x963: point) else {
+                throw arguments.fault("--public-key: the point is not on P-256")
+            }
             publicKey = key
             clientData = try arguments.base64(VerifyAssertionCommand.clientData)
             if let clientData {
