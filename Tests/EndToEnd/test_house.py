@@ -31,7 +31,7 @@ class Script(case.Case):
         for words in (["format", "--chek"], ["format", "--check", "x"], ["fuzz", "abc"],
                       ["fuzz", "0"], ["fuzz", "-5"], ["fuzz", ""], ["fuzz", "007"],
                       ["fuzz", "1000000"], ["fuzz", "5", "5"], ["test", "--no-skip"],
-                      ["test", "--no-skips", "--x"]):
+                      ["test", "--no-skips", "--x"], ["test", "--release"]):
             with self.subTest(words=words):
                 done = subprocess.run([os.path.join(gates.TOP, "dev"), *words], timeout=20,
                                       capture_output=True, text=True, check=False)

@@ -1,6 +1,5 @@
 """Off routes stream both ways; a slow side slows the other, and memory stays bounded."""
 
-import hashlib
 import select
 import signal
 import socket
@@ -213,52 +212,6 @@ class Fairness(case.Case):
         self.start(lambda: service.sendall(block) is None,
                    lambda: self.busy.socket.recv(1 << 20))
         self.check_bystander()
-
-
-class Bulk(case.Case):
-    def test_large_bodies_pass_unchanged_in_little_memory(self):
-        size, block = 64 * MIB, bytes(range(256)) * 256
-        digest = hashlib.sha256(block * (size // len(block))).hexdigest()
-        stage = upstream.Stage()
-        self.addCleanup(stage.close)
-        self.run_gate(service=stage)
-        found = {}
-
-        def serve():
-            service, reader = stage.accept()
-            reader.until(b"\r\n\r\n")
-            total, seen = hashlib.sha256(reader.buffer), len(reader.buffer)
-            while seen < size:
-                data = service.recv(1 << 18)
-                if not data:
-                    return
-                total.update(data)
-                seen += len(data)
-            found["up"] = total.hexdigest()
-            service.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
-            for _ in range(size // len(block)):
-                service.sendall(block)
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        before = self.gate.memory()
-        with wire.Connection(self.gate.address, timeout=60) as connection:
-            connection.send(f"POST /public HTTP/1.1\r\nHost: {gates.HOST}\r\n"
-                            f"Content-Length: {size}\r\n\r\n".encode())
-            for _ in range(size // len(block)):
-                connection.send(block)
-            answer = connection.read_head()
-            self.assertEqual(answer.status, 200)
-            total = hashlib.sha256(connection.buffer)
-            seen = len(connection.buffer)
-            while seen < size:
-                data = connection.socket.recv(1 << 18)
-                self.assertTrue(data, "cut short")
-                total.update(data)
-                seen += len(data)
-        thread.join(wire.DEADLINE)
-        self.assertEqual((found.get("up"), total.hexdigest()), (digest, digest))
-        self.assertLess(self.gate.memory() - before, 16 * MIB)
 
 
 class Ends(case.Case):
