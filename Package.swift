@@ -120,7 +120,9 @@ if Context.environment["GATE_FUZZ"] != nil {
         fuzz("FuzzCBOR", ["AppAttest", "GateBytes"]),
         fuzz("FuzzClientData", ["AppAttestWire", "GateBytes"]),
         fuzz("FuzzConfiguration", ["GateConfig"]),
+        fuzz("FuzzHTTPBody", ["GateBytes", "GateHTTP"]),
         fuzz("FuzzHTTPHead", ["GateBytes", "GateHTTP"]),
+        fuzz("FuzzHTTPResponse", ["GateBytes", "GateHTTP"]),
         fuzz("FuzzPROXY", ["GateBytes", "GateHTTP"]),
     ]
 }

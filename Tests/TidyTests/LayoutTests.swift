@@ -36,6 +36,42 @@ struct LayoutTests {
         ]
         let found = try Repository.topLevel()
         #expect(found.filter { !allowed.contains($0) } == [])
+        let fixed =
+            allowed + [
+                ".ci/run", ".gitignore", ".swift-format", "Sources/CHANGELOG.md",
+                "Sources/README.md", "Tests/README.md", "systemd/attestgate.service",
+            ]
+        #expect(fixed.filter { !Repository.exists($0) } == [])
+    }
+
+    @Test("every Swift target is built strictly: memory safety said, a warning is an error")
+    func strictTargets() throws {
+        let manifest = try #require(Repository.files.first { $0.path == "Package.swift" })
+        let text = manifest.lines.joined(separator: "\n")
+        let sources = try #require(text.firstRange(of: "let swift: [SwiftSetting] = ["))
+        let tests = try #require(text.firstRange(of: "let tests: [SwiftSetting] = ["))
+        for (start, settings) in [
+            (sources, [".strictMemorySafety()", ".treatAllWarnings(as: .error)"]),
+            (tests, [".treatAllWarnings(as: .error)"]),
+        ] {
+            let list = text[start.upperBound...].prefix { $0 != "]" }
+            #expect(settings.filter { !list.contains($0) } == [])
+        }
+        // Each target gets one of the two lists: by the functions that make most of them, or
+        // itself; the C shims have none, and the fuzz targets need flags that exclude these.
+        #expect(text.contains("dependencies: dependencies, swiftSettings: swift)"))
+        #expect(text.contains("dependencies: dependencies, swiftSettings: tests)"))
+        let package = text.components(separatedBy: "// libFuzzer brings")[0]
+        let bare =
+            package.components(separatedBy: ".target(").dropFirst()
+            + package.components(separatedBy: ".executableTarget(").dropFirst()
+        let faults = bare.filter { target in
+            let end = target.components(separatedBy: "\n        ").dropFirst().joined()
+            let head = target.prefix(400)
+            return !head.contains("\"CGate") && !head.contains("swiftSettings: swift")
+                && !end.contains("swiftSettings: tests") && !head.contains("swiftSettings: tests")
+        }
+        #expect(faults.map { String($0.prefix(60)) } == [])
     }
 
     @Test("every directory of Sources and Tests is a target or is named here")
