@@ -1,3 +1,5 @@
+// A file that nobody else can open, on one loop for life: that of what it holds.
+
 internal import CGateLinux
 package import GateBytes
 internal import Glibc

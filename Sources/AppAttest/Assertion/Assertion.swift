@@ -16,6 +16,10 @@ public enum Assertion {
     ///   - publicKey: the key that the attestation registered.
     ///   - appID: the App ID that the key belongs to.
     ///   - previousCounter: the stored counter, 0 before the key's first assertion.
+    /// - Returns: the counter to store and the signed extensions; made by nothing else.
+    /// - Throws: the first step that failed, in the order of ``AssertionStep``.
+    ///
+    /// Source: Apple, "Validating apps that connect to your server", Verify the assertion.
     public static func verify(
         object: [UInt8], clientDataHash: [UInt8], publicKey: PublicKey, appID: String,
         previousCounter: UInt32
@@ -27,7 +31,8 @@ public enum Assertion {
             .verify(clientDataHash: clientDataHash, key: publicKey.key)
     }
 
-    /// Verifies `object` for the client data whose SHA-256 was signed; otherwise as with a hash.
+    /// Verifies `object` for the client data whose SHA-256 was signed; arguments, result and errors
+    /// are otherwise those of the form with a hash.
     public static func verify(
         object: [UInt8], clientData: [UInt8], publicKey: PublicKey, appID: String,
         previousCounter: UInt32

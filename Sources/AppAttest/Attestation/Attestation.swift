@@ -12,15 +12,19 @@ public enum Attestation {
     /// - Parameters:
     ///   - object: the attestation object, at most 16 KiB.
     ///   - clientDataHash: the bytes that the app gave to DeviceCheck: normally a SHA-256, but a
-    ///   device
-    ///     takes any.
+    ///     device takes any.
     ///   - keyID: the key ID that the app sent.
     ///   - appIDs: the App IDs that are allowed, `PREFIX.bundle.identifier`.
     ///   - environment: the one environment that is allowed; the server decides it, never the
-    ///   object.
+    ///     object.
     ///   - root: where the chain must end.
     ///   - now: seconds since 1970. A leaf lives days to months and is checked here once, never
-    ///   again.
+    ///     again.
+    /// - Returns: the key, its App ID and environment, and what is to be stored; made by nothing
+    ///   else.
+    /// - Throws: the first step that failed, in the order of ``AttestationStep``.
+    ///
+    /// Source: Apple, "Validating apps that connect to your server", Verify the attestation.
     public static func verify(
         object: [UInt8], clientDataHash: [UInt8], keyID: KeyID, appIDs: [String],
         environment: Environment, root: TrustRoot = .apple, at now: Int64
@@ -32,8 +36,8 @@ public enum Attestation {
         ).run(&log)
     }
 
-    /// Verifies `object` for the challenge whose SHA-256 the app gave to DeviceCheck; otherwise as
-    /// with a client data hash.
+    /// Verifies `object` for the challenge whose SHA-256 the app gave to DeviceCheck; arguments,
+    /// result and errors are otherwise those of the form with a client data hash.
     public static func verify(
         object: [UInt8], challenge: [UInt8], keyID: KeyID, appIDs: [String],
         environment: Environment, root: TrustRoot = .apple, at now: Int64

@@ -21,6 +21,9 @@ public struct TrustRoot: Sendable {
     ///
     /// It must be an authority on P-256 or P-384 that may have one more below it, and carry its own
     /// good signature. Its dates are checked when an attestation is, not here.
+    ///
+    /// - Parameter der: the certificate (RFC 5280 §4.1), and nothing behind it.
+    /// - Throws: ``TrustRootError/certificate(_:)`` with what is wrong with it.
     public init(der: [UInt8]) throws(TrustRootError) {
         do throws(CertificateError) {
             let certificate = try Certificate(der)
@@ -36,6 +39,10 @@ public struct TrustRoot: Sendable {
 
     /// A root from PEM text (RFC 7468) with exactly one certificate; text outside its lines is
     /// ignored.
+    ///
+    /// - Parameter pem: the text; line ends of any kind.
+    /// - Throws: ``TrustRootError/pem`` unless there is exactly one certificate, otherwise as with
+    ///   DER.
     public init(pem: [UInt8]) throws(TrustRootError) {
         guard let der = TrustRoot.certificate(inPEM: pem) else { throw .pem }
         try self.init(der: der)

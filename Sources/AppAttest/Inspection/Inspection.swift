@@ -35,6 +35,11 @@ public enum Inspection {
     }
 
     /// What `bytes` look like, by their first bytes and member names alone.
+    ///
+    /// - Returns: a guess, good for choosing how to print; it says nothing of whether they verify.
+    ///
+    /// Sources: WebAuthn §6.1 and §6.5 for authenticator data and attestation objects; RFC 5652 §3
+    /// for a receipt.
     public static func kind(of bytes: [UInt8]) -> Kind {
         if let first = bytes.first, first >> 5 == 5 {
             let names = members(of: bytes).names
@@ -57,6 +62,9 @@ public enum Inspection {
     }
 
     /// The fields of whatever `bytes` look like.
+    ///
+    /// - Returns: a line for each member in the order of the bytes, up to the first that cannot be
+    ///   read: there a field `fault` says why. Never empty.
     public static func fields(of bytes: [UInt8]) -> [Field] {
         switch kind(of: bytes) {
         case .assertion: return assertion(bytes)
@@ -67,7 +75,9 @@ public enum Inspection {
         }
     }
 
-    /// The fields of an attestation object.
+    /// The fields of an attestation object (WebAuthn §6.5), as ``fields(of:)``.
+    ///
+    /// - Returns: its members, the certificates and authenticator data among them field by field.
     public static func attestation(_ bytes: [UInt8]) -> [Field] {
         let found = members(of: bytes)
         var fields: [Field] = []
@@ -92,7 +102,10 @@ public enum Inspection {
         return fields
     }
 
-    /// The fields of an assertion.
+    /// The fields of an assertion (Apple's CBOR map of signature and authenticator data), as
+    /// ``fields(of:)``.
+    ///
+    /// - Returns: its members, the authenticator data among them field by field.
     public static func assertion(_ bytes: [UInt8]) -> [Field] {
         let found = members(of: bytes)
         var fields: [Field] = []

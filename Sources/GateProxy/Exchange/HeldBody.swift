@@ -1,3 +1,5 @@
+// What a protected request's body is held in, on one loop for life: that of its exchange.
+
 package import GateBytes
 internal import GateCrypto
 package import GateRuntime
