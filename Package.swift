@@ -120,6 +120,7 @@ if Context.environment["GATE_FUZZ"] != nil {
         fuzz("FuzzCBOR", ["AppAttest", "GateBytes"]),
         fuzz("FuzzClientData", ["AppAttestWire", "GateBytes"]),
         fuzz("FuzzConfiguration", ["GateConfig"]),
+        fuzz("FuzzHTTP2", ["GateBytes", "GateHTTP", "GateHTTP2"]),
         fuzz("FuzzHTTPBody", ["GateBytes", "GateHTTP"]),
         fuzz("FuzzHTTPHead", ["GateBytes", "GateHTTP"]),
         fuzz("FuzzHTTPResponse", ["GateBytes", "GateHTTP"]),
