@@ -26,6 +26,9 @@ class Probes(case.Case):
     def test_http1_beside_http2(self):
         self.probe("h1", lambda settings: settings.listener.append("http h1 h2c"))
 
+    def test_http1_over_tls(self):
+        self.probe("h1", encrypted(self.temporary()), ["--tls"])
+
     def test_http2_in_the_clear(self):
         self.probe("h2", lambda settings: settings.listener.append("http h2c"))
 
