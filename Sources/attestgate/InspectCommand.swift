@@ -13,6 +13,7 @@ enum InspectCommand {
         notes: ["What the file is shows by its bytes. Nothing is judged: see attestgate verify."]
     ) { (arguments, console) throws(CommandError) in
         let object = try InputFile.object(arguments.operands[0], console: console)
+        guard !object.isEmpty else { throw .notHeld("\(arguments.operands[0]): empty") }
         let kind = Inspection.kind(of: object)
         let fields = Inspection.fields(of: object)
         if arguments.has(SharedOptions.json) {

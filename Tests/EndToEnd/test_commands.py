@@ -185,15 +185,16 @@ class Command(case.Case):
 
     def test_a_file_that_holds_no_object_is_named(self):
         path = os.path.join(self.temporary(), "object")
-        for data, status, words in ((b"", 3, "empty"), (b"no object at all\n", 1, "not base64"),
-                                    (b"-----BEGIN CERTIFICATE-----\n", 1, "not base64")):
+        inspect = ["inspect", path]
+        verify = ["verify", "assertion", path, "--app-id", "A.b", "--public-key", POINT,
+                  "--client-data", ""]
+        for data, command, words in ((b"", inspect, "empty"), (b"no object\n", inspect, "text"),
+                                     (b"-----BEGIN CERTIFICATE-----\n", verify, "not base64")):
             with open(path, "wb") as file:
                 file.write(data)
-            for command in (["inspect", path], ["verify", "assertion", path, "--app-id", "A.b",
-                                                "--public-key", POINT, "--client-data", ""]):
-                done = gates.command(*command)
-                self.assertEqual(done.returncode, status, done.stderr)
-                self.assertRegex(done.stderr, rf"(?m)^attestgate: {re.escape(path)}: .*{words}")
+            done = gates.command(*command)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertRegex(done.stderr, rf"(?m)^attestgate: {re.escape(path)}: .*{words}")
 
     def test_a_public_key_that_is_none_says_why(self):
         for text, words in (("AAAA", "65 bytes"), ("*", "65 bytes"),

@@ -11,9 +11,8 @@ package enum InputFile {
     ) throws(CommandError) -> [UInt8] {
         let contents = try bytes(path, console: console)
         let name = path == "-" ? "standard input" : path
-        guard !contents.isEmpty else { throw .environment("\(name): empty") }
         // An object has bytes that no text has, so it is not guessed at what this could be.
-        guard base64(contents) != nil || !contents.allSatisfy(isText) else {
+        guard contents.isEmpty || base64(contents) != nil || !contents.allSatisfy(isText) else {
             throw .notHeld("\(name): text, but not base64; expected an object or base64 of one")
         }
         return object(contents)

@@ -41,8 +41,8 @@ private let requestHead: FieldBlock = {
     return block
 }()
 
-/// HTTP/2 out of any frames, either side, however they are cut: never a trap, what is taken and found
-/// lies within what was given, and the output stays bounded.
+/// HTTP/2 out of any frames, either side, however they are cut: never a trap, what is taken and
+/// found lies within what was given, and the output stays bounded.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHTTP2(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: data, count: count))
