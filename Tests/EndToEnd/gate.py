@@ -23,14 +23,21 @@ HOST = "api.example.test"
 APP_ID = "ABCDE12345.com.example.shop"
 
 
+PORTS = set()
+
+
 def port():
-    """A loopback port that is free, outside the range the kernel gives to clients."""
+    """A loopback port that is free and was not given before, outside the range the kernel gives to
+    clients."""
     while True:
         number = random.randrange(20000, 31000)
+        if number in PORTS:
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", number))
+                PORTS.add(number)
                 return number
             except OSError:
                 continue
