@@ -188,7 +188,7 @@ class Command(case.Case):
         inspect = ["inspect", path]
         verify = ["verify", "assertion", path, "--app-id", "A.b", "--public-key", POINT,
                   "--client-data", ""]
-        for data, command, words in ((b"", inspect, "empty"), (b"no object\n", inspect, "text"),
+        for data, command, words in ((b"", inspect, "empty"), (b"no object!\n", inspect, "text"),
                                      (b"-----BEGIN CERTIFICATE-----\n", verify, "not base64")):
             with open(path, "wb") as file:
                 file.write(data)
