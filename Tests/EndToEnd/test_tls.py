@@ -120,6 +120,19 @@ class Serving(case.SharedGate):
         self.assertEqual(connection.ask("GET", "/x", host=BETA).status, 200)
         self.assertEqual(len(self.service.wait(1)), 1)
 
+    def test_over_http2_as_well(self):
+        port = self.gate.settings.port
+        for version in ("--http1.1", "--http2"):
+            for name, host, status in ((BETA, BETA, "200"), (BETA, gates.HOST, "421"),
+                                       (GAMMA, gates.HOST, "200"), (gates.HOST, BETA, "421")):
+                done = subprocess.run(
+                    ["curl", "-sS", "--cacert", self.authority.pem, version, "--resolve",
+                     f"{name}:{port}:127.0.0.1", "-H", f"Host: {host}", "-o", os.devnull, "-w",
+                     "%{http_code} %{http_version}", f"https://{name}:{port}/x"],
+                    capture_output=True, text=True, timeout=wire.DEADLINE, check=False)
+                spoken = version.removeprefix("--http")
+                self.assertEqual(done.stdout, f"{status} {spoken}", (name, host, done.stderr))
+
     def test_hosts_with_the_same_certificate_share_a_connection(self):
         connection = self.connect(GAMMA)
         for host in (GAMMA, gates.HOST, gates.HOST.upper()):
