@@ -44,7 +44,7 @@ private final class GateOnFaultyDisk {
             upstream service {
                 server 127.0.0.1:\(port + 1)
             }
-            host a.test {
+            host localhost {
                 listener main
                 app shop
                 upstream service
@@ -111,7 +111,7 @@ private final class GateOnFaultyDisk {
             }
         }
         try #require(connected == 0)
-        var head = "\(method) \(target) HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n"
+        var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         head += "Content-Length: \(body.count)\r\n"
         for (name, value) in fields { head += "\(name): \(value)\r\n" }
         let message = Array((head + "\r\n").utf8) + body

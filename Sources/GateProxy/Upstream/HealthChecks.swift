@@ -84,8 +84,7 @@ package enum HealthRequest {
         var writer = HeadWriter()
         writer.startRequest(method: .get, target: encoded(path))
         writer.field("Host", authority(of: server))
-        writer.field("Connection", "close" as StaticString)
-        append(setFields, to: &writer)
+        append(setFields, connection: "close", to: &writer)
         return try writer.finish()
     }
 
@@ -105,8 +104,11 @@ package enum HealthRequest {
         return try writer.finish()
     }
 
-    private static func append(_ setFields: SetFields, to writer: inout some FieldWriter) {
+    private static func append(
+        _ setFields: SetFields, connection: StaticString? = nil, to writer: inout some FieldWriter
+    ) {
         writer.field("User-Agent", "attestgate-health" as StaticString)
+        if let connection { writer.field("Connection", connection) }
         for field in setFields.fields { writer.field(field.name, field.value) }
     }
 
