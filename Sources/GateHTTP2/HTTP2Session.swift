@@ -115,6 +115,9 @@ package import GateHTTP
         return fault == nil ? taken : range.count
     }
 
+    /// Whether ``takeEvents()`` has something to give.
+    package var hasEvents: Bool { !events.isEmpty }
+
     /// What was found since the last call. Ranges of bodies are of the last ``receive(_:_:now:)``.
     package func takeEvents() -> [HTTP2Event] {
         let taken = events

@@ -39,9 +39,11 @@ package struct Supervisor: Sendable {
         let bytes = Array(message.utf8)
         unsafe withUnsafePointer(to: &raw) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                // A manager that is gone needs no news.
+                // A manager that is gone needs no news, and one that does not read must not hold
+                // up a loop.
                 _ = unsafe sendto(
-                    descriptor.number, bytes, bytes.count, Int32(MSG_NOSIGNAL), address, length)
+                    descriptor.number, bytes, bytes.count,
+                    Int32(MSG_NOSIGNAL | MSG_DONTWAIT), address, length)
             }
         }
     }

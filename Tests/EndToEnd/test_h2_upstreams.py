@@ -3,8 +3,11 @@
 import socket
 import struct
 import threading
+import time
 
 import h2.errors
+import hpack
+import hyperframe.frame
 
 import case
 import gate as gates
@@ -208,6 +211,33 @@ class Service(Base):
                 self.assertEqual(answer.status, wanted)
         self.assertEqual(len(self.back.links), 1)
         self.assertTrue(self.back.waiting.empty())
+
+    def test_a_stream_that_was_reset_leaves_nothing_behind(self):
+        self.start(change=lambda found: found.upstream.append("keepalive 8 idle=300ms"))
+        for code in (h2.errors.ErrorCodes.CANCEL, h2.errors.ErrorCodes.REFUSED_STREAM):
+            with wire.Connection(self.gate.address) as connection:
+                connection.send(wire.message("GET", "/public"))
+                for _ in range(2 if code == h2.errors.ErrorCodes.REFUSED_STREAM else 1):
+                    stream = self.back.next()
+                    stream.cancel(code)
+                self.assertEqual(connection.response().status, 502)
+        self.assertTrue(gates.poll(lambda: not any(link.is_open for link in self.back.links)))
+
+    def test_a_malformed_answer_is_refused_at_once(self):
+        pairs = [(":status", "200"), ("content-length", "0")]
+        for bad in ([("X-Upper", "a")], [("connection", "close")], [("x", "a\r\nb: c")],
+                    [("transfer-encoding", "chunked")], [("content-length", "1")],
+                    [(":status", "200")]):
+            with self.subTest(bad=bad), wire.Connection(self.gate.address) as connection:
+                connection.send(wire.message("GET", "/public"))
+                stream = self.back.next()
+                block = hpack.Encoder().encode(pairs + bad)
+                frame = hyperframe.frame.HeadersFrame(stream.number, data=block)
+                frame.flags = {"END_HEADERS", "END_STREAM"}
+                began = time.monotonic()
+                stream.link.socket.sendall(frame.serialize())
+                self.check_problem(connection.response(), "upstream_unavailable")
+                self.assertLess(time.monotonic() - began, 5)
 
     def test_an_answer_that_breaks_off_is_seen_as_broken(self):
         with wire.Connection(self.gate.address) as connection:

@@ -121,6 +121,17 @@ class Reload(case.Case):
         self.reload(lambda settings: settings.routes.update({"* /more": ["mode off"]}))
         self.assertEqual(challenge(), 429)
 
+    def test_a_service_manager_that_does_not_read_holds_nothing_up(self):
+        # Each reload sends two messages; the kernel keeps some ten of them for a reader.
+        self.run_gate()
+        for number in range(12):
+            self.gate.settings.routes[f"* /r{number}"] = ["mode deny 410"]
+            with open(self.gate.conf, "w", encoding="utf-8") as file:
+                file.write(self.gate.settings.text())
+            self.gate.signal(signal.SIGHUP)
+            self.assertTrue(gates.poll(
+                lambda n=number: self.ask("GET", f"/r{n}").status == 410), number)
+
     def test_what_takes_a_restart_is_said(self):
         self.run_gate()
         self.reload(lambda settings: settings.top.append("loops 7"), '"loops" has changed')

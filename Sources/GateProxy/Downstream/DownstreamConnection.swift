@@ -44,6 +44,8 @@ final class DownstreamConnection: EventHandler, ClientConnection {
     private var isAnswerBegun = false
     private var isAnswerEnded = false
     private var isPersistent = false
+    /// Whether the request in work, or the one that has come already, is the last.
+    private var isDraining = false
     private var isAnswerChunked = false
     /// Whether the exchange was told to pause, and is owed a word once the output has left.
     private var wasCongested = false
@@ -106,8 +108,14 @@ final class DownstreamConnection: EventHandler, ClientConnection {
 
     /// Closes after the exchange in work, at once when there is none: the gate is stopping.
     func drain() {
+        isDraining = true
         isPersistent = false
         guard phase == .waiting, decoder.isIdle, input.isEmpty else { return }
+        // A request that has come already is answered, and then told that the connection closes.
+        guard transport.isQuiet else {
+            isReadable = true
+            return pump()
+        }
         endAfterOutput()
     }
 
@@ -267,7 +275,8 @@ final class DownstreamConnection: EventHandler, ClientConnection {
         requests += 1
         requestVersion = head.version
         isPersistent =
-            head.isPersistent && requests < listener.limits.requests && !worker.isDraining
+            head.isPersistent && requests < listener.limits.requests && !isDraining
+            && !worker.isDraining
         bodyBytesInWindow = 0
         let exchange = Exchange(
             head, stream: self, client: client, worker: worker)

@@ -149,8 +149,8 @@ final class HTTP2UpstreamConnection: EventHandler {
     /// Writes what can be written, for a stream.
     func flush() {
         write()
-        // If that made room, no event will say so.
-        if session.hasCongestedStreams { pumpLater() }
+        // If that made room or ended a stream, no event of the socket will say so.
+        if session.hasCongestedStreams || session.hasEvents { pumpLater() }
     }
 
     private func write() {
@@ -201,10 +201,13 @@ final class HTTP2UpstreamConnection: EventHandler {
         guard phase != .closed else { return }
         startReserved()
         write()
+        // The library resets a stream whose answer is malformed when it sends, not when it reads.
+        for event in session.takeEvents() { deliver(event) }
+        guard phase != .closed else { return }
         reportDrained()
         if let fault = session.fault { return fail(.http2(fault.words)) }
         if session.isFinished { return fail(.closed(afterBytes: true)) }
-        if bytesLeft <= 0 { return pumpLater() }
+        if bytesLeft <= 0 || session.hasEvents { return pumpLater() }
         settle()
     }
 

@@ -152,8 +152,9 @@ final class HTTP2UpstreamStream: UpstreamChannel {
     /// The stream is gone. After its end that is what had to come.
     func closed(_ code: HTTP2ErrorCode) {
         guard !isEnded else { return }
-        id = nil
-        fail(code == .refusedStream ? .refused : .reset("\(code)", afterBytes: hasReceived))
+        fail(
+            code == .refusedStream ? .refused : .reset("\(code)", afterBytes: hasReceived),
+            reset: nil)
     }
 
     func drained() {
@@ -196,10 +197,10 @@ final class HTTP2UpstreamStream: UpstreamChannel {
         connection.release(self, id, reset: reset)
     }
 
-    private func fail(_ failure: UpstreamFailure) {
+    private func fail(_ failure: UpstreamFailure, reset: HTTP2ErrorCode? = .protocolError) {
         guard !isOver else { return }
         let user = user
-        release(reset: .protocolError)
+        release(reset: reset)
         user?.failed(failure)
     }
 }
