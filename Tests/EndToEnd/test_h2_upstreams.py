@@ -223,6 +223,39 @@ class Service(Base):
                 self.assertEqual(connection.response().status, 502)
         self.assertTrue(gates.poll(lambda: not any(link.is_open for link in self.back.links)))
 
+    def test_a_connection_that_has_fallen_silent_gets_no_more_requests(self):
+        self.start(change=lambda found: found.upstream.append(
+            "timeouts connect=2s first_byte=400ms idle=2s"))
+        with wire.Connection(self.gate.address) as connection:
+            connection.send(wire.message("GET", "/public/first"))
+            self.back.next().answer()
+            self.assertEqual(connection.response().status, 200)
+            connection.send(wire.message("GET", "/public/lost"))
+            lost = self.back.next()
+            self.check_problem(connection.response(), "upstream_timeout")
+            connection.send(wire.message("GET", "/public/next"))
+            found = self.back.next()
+            self.assertIsNot(found.link, lost.link)
+            found.answer()
+            self.assertEqual(connection.response().status, 200)
+
+    def test_a_slow_answer_leaves_a_connection_that_speaks(self):
+        self.start(change=lambda found: found.upstream.append(
+            "timeouts connect=2s first_byte=700ms idle=2s"))
+        with wire.Connection(self.gate.address) as slow, \
+                wire.Connection(self.gate.address) as other:
+            slow.send(wire.message("GET", "/public/slow"))
+            waiting = self.back.next()
+            other.send(wire.message("GET", "/public/a"))
+            self.back.next().answer()
+            self.assertEqual(other.response().status, 200)
+            self.check_problem(slow.response(), "upstream_timeout")
+            other.send(wire.message("GET", "/public/b"))
+            again = self.back.next()
+            self.assertIs(again.link, waiting.link)
+            again.answer()
+            self.assertEqual(other.response().status, 200)
+
     def test_a_malformed_answer_is_refused_at_once(self):
         pairs = [(":status", "200"), ("content-length", "0")]
         for bad in ([("X-Upper", "a")], [("connection", "close")], [("x", "a\r\nb: c")],

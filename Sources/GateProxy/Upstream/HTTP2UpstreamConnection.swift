@@ -47,6 +47,8 @@ final class HTTP2UpstreamConnection: EventHandler {
     private var isPeerEnded = false
     private var isPumping = false
     private var isPumpDue = false
+    /// When octets last came.
+    private var heardAt: Moment
     /// Streams by number; those that wait to begin their request are in `reserved`, first come,
     /// first served.
     private var streams: [Int32: HTTP2UpstreamStream] = [:]
@@ -66,6 +68,7 @@ final class HTTP2UpstreamConnection: EventHandler {
         self.server = server
         self.loop = loop
         self.terms = terms
+        heardAt = loop.now
         session = HTTP2Session(
             .client,
             limits: HTTP2Limits(
@@ -131,6 +134,12 @@ final class HTTP2UpstreamConnection: EventHandler {
     /// Notes that octets of an answer have been passed on.
     func consume(_ count: Int, of id: Int32) {
         session.consume(count, of: id)
+    }
+
+    /// Takes no more requests where nothing has come since `moment`: a request has waited in vain
+    /// since then, and the next ones would as well on a connection whose server is gone.
+    func leaveIfSilent(since moment: Moment) {
+        if heardAt < moment { leave() }
     }
 
     /// Lets a stream go: its exchange is over, or given up.
@@ -229,6 +238,7 @@ final class HTTP2UpstreamConnection: EventHandler {
         do throws(SystemError) {
             switch try transport.read(into: &input) {
             case .bytes:
+                heardAt = loop.now
                 if transport.isExhausted, !isPeerEnded { isReadable = false }
                 return true
             case .wouldBlock:

@@ -13,6 +13,7 @@ final class HTTP2UpstreamStream: UpstreamChannel {
     private weak var user: (any UpstreamChannelUser)?
     private let deadline = Deadline()
     private var id: Int32?
+    private var begunAt: Moment?
     private var isOver = false
     private var isRequestWhole = false
     private var isHead = false
@@ -50,6 +51,7 @@ final class HTTP2UpstreamStream: UpstreamChannel {
         limits = head.limits
         isReused = connection.requests > 0
         isRequestWhole = !head.hasBody
+        begunAt = loop.now
         id = connection.open(self, block, isEnd: !head.hasBody)
         guard id == nil else { return }
         // The user hears of it once it has come to rest.
@@ -83,6 +85,11 @@ final class HTTP2UpstreamStream: UpstreamChannel {
 
     func close() {
         release(reset: .cancel)
+    }
+
+    func expire() {
+        if let begunAt { connection.leaveIfSilent(since: begunAt) }
+        close()
     }
 
     // MARK: What the connection reports

@@ -29,6 +29,8 @@ protocol UpstreamChannel: AnyObject {
     func handOver() -> TunnelEnd?
     /// Gives the exchange up, without a word to the user.
     func close()
+    /// The same after the server has let a deadline pass: its connection may be dead.
+    func expire()
 }
 
 extension UpstreamChannel {

@@ -161,6 +161,10 @@ final class UpstreamConnection: EventHandler, UpstreamChannel {
         transport?.close()
     }
 
+    func expire() {
+        close()
+    }
+
     func ready(_ readiness: Readiness) {
         if readiness.contains(.ended) { isPeerEnded = true }
         if readiness.contains(.readable) { isReadable = true }

@@ -343,7 +343,7 @@ final class UpstreamRequest: UpstreamChannelUser {
             return
         case .waitingForHead where isRequestSent:
             noteFailure()
-            channel?.close()
+            channel?.expire()
             channel = nil
             fail(.firstByteTimeout)
         case .receiving, .waitingForHead:
@@ -354,7 +354,7 @@ final class UpstreamRequest: UpstreamChannelUser {
             }
             // A server that takes all it is given waits for the client.
             if phase == .receiving || channel?.isCongested == true { noteFailure() }
-            channel?.close()
+            channel?.expire()
             channel = nil
             fail(.idleTimeout)
         }
