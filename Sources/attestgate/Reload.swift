@@ -32,6 +32,9 @@ final class Reload: Sendable {
 
     /// Loads the configuration again and puts it in force.
     func run() {
+        guard !gate.isStopping else {
+            return services.errorLog.write(.warn, "reload: not done, the gate is stopping")
+        }
         supervisor.reloading(now: SystemClock().now())
         let standing = loadedAt.withLock { $0 }
         let report = ConfigurationLoader.load(path: path, source: FileConfigurationSource())

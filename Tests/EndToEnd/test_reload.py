@@ -95,6 +95,27 @@ class Reload(case.Case):
         self.assertEqual(kept.ask("GET", "/public").status, 200)
         self.assertEqual(wire.ask(("127.0.0.1", second), "GET", "/public").status, 200)
 
+    def test_a_gate_that_stops_opens_nothing_any_more(self):
+        stage = upstream.Stage()
+        self.addCleanup(stage.close)
+        self.run_gate(service=stage)
+        second = gates.port()
+        with wire.Connection(self.gate.address) as connection:
+            connection.send(wire.message("GET", "/public"))
+            service, reader = stage.accept()
+            reader.until(b"\r\n\r\n")
+            self.gate.signal(signal.SIGTERM)
+            self.assertTrue(self.gate.wait_notification("STOPPING=1"))
+            self.gate.settings.listener.append(f"address 127.0.0.1:{second}")
+            with open(self.gate.conf, "w", encoding="utf-8") as file:
+                file.write(self.gate.settings.text())
+            self.gate.signal(signal.SIGHUP)
+            self.assertTrue(gates.poll(lambda: "the gate is stopping" in self.gate.err.text))
+            with self.assertRaises(ConnectionRefusedError):
+                wire.Connection(("127.0.0.1", second))
+            service.sendall(upstream.answer())
+            self.assertEqual(connection.response().status, 200)
+
     def test_a_listener_that_has_gone_is_drained(self):
         self.run_gate()
         with wire.Connection(self.gate.address) as idle:

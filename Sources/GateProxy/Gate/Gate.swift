@@ -27,6 +27,9 @@ package final class Gate: Sendable {
     /// The configuration in force, prepared, and what the loops share.
     package var context: GateContext { current.withLock { $0 } }
 
+    /// Whether ``stop(then:)`` has been called.
+    package var isStopping: Bool { context.isDraining.isSet }
+
     /// Binds every listener and starts serving.
     /// - Parameter passedSockets: Listening sockets that systemd passed, by name.
     /// - Throws: What keeps it from starting; then nothing is left bound.
@@ -144,6 +147,8 @@ package final class Gate: Sendable {
         _ configuration: Configuration, then done: @escaping @Sendable () -> Void
     ) throws(StartError) {
         let previous = context
+        // What has been closed must not be opened again.
+        guard !isStopping else { throw StartError("the gate is stopping") }
         let next = try Gate.makeContext(
             configuration, services: services, clock: previous.clock, previous: previous)
         let added = try binder.bind(
