@@ -69,15 +69,6 @@ struct SlotQueueTests {
     }
 }
 
-/// A clock that only moves when told to.
-private final class ManualClock: Clock {
-    private let moment = Lock(Moment(nanoseconds: 1_000_000_000))
-
-    func now() -> Moment { moment.withLock { $0 } }
-    func unixNanoseconds() -> Int64 { now().nanoseconds }
-    func advance(_ duration: Duration) { moment.withLock { $0 = $0 + duration } }
-}
-
 @Suite("Slots: requests of several loops")
 struct UpstreamSlotTests {
     private let clock = ManualClock()

@@ -4,12 +4,24 @@ package import GateRuntime
 
 /// The error log: one line a message on standard error, with a journal priority under systemd.
 ///
-/// The same message is written at most once a second; how many were left out is said with the next.
+/// The same message is written at most once a second, and no more than ``messagesMax`` different
+/// ones: clients have a part in some of them. How many were left out is said with the next.
 package final class ErrorLog: Sendable {
-    private struct State: Sendable {
+    fileprivate struct State: Sendable {
         var second: Int64 = 0
-        var seen: [String: Int] = [:]
+        var seen: [String: Seen] = [:]
+        /// Different messages beyond the bound.
+        var othersLeft = 0
     }
+
+    fileprivate struct Seen: Sendable {
+        let severity: LogSettings.Level
+        var count: Int
+    }
+
+    /// Different messages in a second: more than a gate has to say of itself, and a log's fill if
+    /// each names another client.
+    package static let messagesMax = 256
 
     private let level: LogSettings.Level
     private let writer: LineWriter
@@ -31,21 +43,40 @@ package final class ErrorLog: Sendable {
     package func write(_ severity: LogSettings.Level, _ message: String) {
         guard severity.rank >= level.rank else { return }
         let second = clock.unixNanoseconds() / 1_000_000_000
-        let repeated: [(String, Int)]? = state.withLock { state in
-            var left: [(String, Int)] = []
-            if state.second != second {
-                state.second = second
-                left = state.seen.filter { $0.value > 1 }.map { ($0.key, $0.value - 1) }
-                state.seen = [:]
+        guard let left = state.withLock({ $0.note(severity, message, second) }) else { return }
+        let lines = left + [(severity, message)]
+        writer.write(Array(lines.map { prefix($0) + $1 + "\n" }.joined().utf8))
+    }
+
+    private func prefix(_ severity: LogSettings.Level) -> String {
+        hasPriorities ? "<\(severity.priority)>" : "attestgate: \(severity.rawValue): "
+    }
+}
+
+extension ErrorLog.State {
+    /// Notes a message.
+    /// - Returns: Nil where it is left out; otherwise what was left out in the second before.
+    fileprivate mutating func note(
+        _ severity: LogSettings.Level, _ message: String, _ second: Int64
+    ) -> [(LogSettings.Level, String)]? {
+        var left: [(LogSettings.Level, String)] = []
+        if self.second != second {
+            left = seen.filter { $0.value.count > 1 }.map { text, seen in
+                (seen.severity, "\(text) (\(seen.count - 1) times more)")
             }
-            state.seen[message, default: 0] += 1
-            return state.seen[message] == 1 ? left : nil
+            if othersLeft > 0 { left.append((.warn, "\(othersLeft) other messages left out")) }
+            self = ErrorLog.State(second: second)
         }
-        guard let repeated else { return }
-        let prefix = hasPriorities ? "<\(severity.priority)>" : "attestgate: \(severity.rawValue): "
-        var text = ""
-        for (message, count) in repeated { text += "\(prefix)\(message) (\(count) times more)\n" }
-        writer.write(Array((text + "\(prefix)\(message)\n").utf8))
+        if let before = seen[message]?.count {
+            seen[message]?.count = before + 1
+            return nil
+        }
+        guard seen.count < ErrorLog.messagesMax else {
+            othersLeft += 1
+            return nil
+        }
+        seen[message] = ErrorLog.Seen(severity: severity, count: 1)
+        return left
     }
 }
 
