@@ -155,8 +155,6 @@ class Floods(case.Case):
     @staticmethod
     def is_unnoticed(found, quiet):
         """Whether nobody waited: 50 ms, or what this machine takes just now where nobody misuses
-        anything but his own time; a second unless GATE_STRICT=1, for a debug build and a busy
-        machine."""
-        promised = 50 if os.environ.get("GATE_STRICT") == "1" else 1000
-        return float(found["worst"]) < max(promised, 2 * float(quiet["worst"])) and \
+        anything but his own time."""
+        return float(found["worst"]) < max(50, 2 * float(quiet["worst"])) and \
             float(found["rss"]) < 8

@@ -21,15 +21,12 @@ MIB = 1 << 20
 # How much streams each way.
 VOLUME = int(os.environ.get("GATE_VOLUME_MIB", "1024")) * MIB
 BLOCK = bytes(range(256)) * 1024
-# A build without optimisation takes some forty times the CPU of one that ships, and a machine may
-# have other work. So what is promised of latency (a bystander's 50 ms, an event's 20 ms) is printed
-# beside what was measured and fails a test only under GATE_STRICT=1, on a release build and a quiet
-# machine; without it a test fails where somebody is not served as good as at all.
+# A build without optimisation takes some forty times the CPU of one that ships. What is promised of
+# a bystander holds for the latter (`./dev test --release volume`); the former shows that he is
+# served at all, beside fewer attackers. What was measured is printed.
 IS_OPTIMISED = "/debug/" not in gates.BINARY
-IS_STRICT = os.environ.get("GATE_STRICT") == "1"
-LATENCY = 0.050
+LATENCY = 0.050 if IS_OPTIMISED else 2.0
 EVENT_LATENCY = 0.020
-LEEWAY = 1 if IS_STRICT else 40
 ATTACKERS = 200 if IS_OPTIMISED else 20
 
 
@@ -274,8 +271,8 @@ def within(limit, measure, times=3):
         if found[-1] < limit:
             break
     said = ", ".join(f"{one * 1000:.1f}" for one in found)
-    print(f"     worst {said} ms, promised {limit * 1000:.0f}")
-    return min(found) < limit * LEEWAY
+    print(f"     worst {said} ms, limit {limit * 1000:.0f}")
+    return min(found) < limit
 
 
 def flood(service):
