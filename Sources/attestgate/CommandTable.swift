@@ -23,7 +23,8 @@ package enum CommandTable {
     private static let run = CommandSpecification(
         "run", summary: "serve", optional: [configuration],
         notes: [
-            "SIGTERM drains and stops, SIGUSR1 reopens the logs. Readiness is told to systemd.",
+            "SIGHUP loads the configuration again, SIGTERM drains and stops, SIGUSR1 reopens the "
+                + "logs. Readiness is told to systemd.",
             "Exit code 0 after a stop, 2 for a faulty configuration, 3 where it could not start.",
         ]
     ) { (arguments, _) throws(CommandError) in
