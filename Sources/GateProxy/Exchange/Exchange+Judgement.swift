@@ -43,7 +43,7 @@ extension Exchange {
     /// Reads the account where the host has a source for it.
     /// - Returns: False when the request has been refused for it.
     func takeAccount(_ head: RequestHead, _ host: HostRuntime) -> Bool {
-        guard host.fields.hasAccountHeader else { return true }
+        guard host.fields.hasAccounts else { return true }
         switch AccountReader.read(head, host.fields, isTrusted: isPeerTrusted) {
         case .absent:
             fail(Refusal(.accountAbsent, at: .checks))

@@ -11,7 +11,7 @@ extension Exchange {
     /// Revokes `keyID`; 204 also where there was nothing to revoke.
     func revoke(_ keyID: Bytes32, _ host: HostRuntime, _ held: HeldBody) throws(Refusal) {
         log.keyID = keyID
-        guard host.fields.hasAccountHeader else { return try revokeByProof(keyID, host, held) }
+        guard host.fields.hasAccounts else { return try revokeByProof(keyID, host, held) }
         guard let app = host.app, let key = context.store.key(keyID),
             key.account == account, app.app.appIDs.contains(key.app),
             key.environment == app.environmentCode

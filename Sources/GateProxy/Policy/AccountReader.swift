@@ -21,7 +21,7 @@ package enum AccountReader {
     package static func read(
         _ head: RequestHead, _ fields: HostFields, isTrusted: Bool
     ) -> AccountReading {
-        guard isTrusted, fields.hasAccountHeader else { return .absent }
+        guard isTrusted else { return .absent }
         var found: Range<Int>?
         for line in head.fields {
             let match = fields.table.match(head.bytes, line.name)

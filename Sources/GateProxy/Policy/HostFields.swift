@@ -8,8 +8,8 @@ package struct HostFields: Sendable {
     package let underscores: Host.Underscores
     /// Names that `Connection` may not list (`protocol.md` §6): for ``HopByHop``.
     package let protectedNames: [FieldName]
-    /// Whether accounts come from a header at all.
-    package let hasAccountHeader: Bool
+    /// Whether the host has a source of accounts, so that every request needs one.
+    package let hasAccounts: Bool
     /// `shop;env=production`; empty where the host has no app.
     let appValue: [UInt8]
 
@@ -29,7 +29,7 @@ package struct HostFields: Sendable {
                 + (host.isProtected ? HostFields.methodOverrides : []) + HostFields.common,
             prefixes: HostFields.prefixes)
         underscores = host.underscores
-        hasAccountHeader = !account.isEmpty
+        hasAccounts = host.account != .none
         // The two fields that never count as proof may be named: dropping them changes nothing.
         let named = HostFields.protected + proofFields.prefix(5).map(\.0) + account.map(\.0)
         protectedNames = named.compactMap { FieldName(parsing: $0) }
