@@ -64,15 +64,7 @@ extension Builder {
                 faults.error(place, "server \(argument.text.quoted) is named twice", "delete one")
             }
             if case .host(let host, _) = endpoint, IPAddress(host) == nil {
-                do throws(SourceError) {
-                    try source.resolve(host)
-                } catch {
-                    // No fault: a gate must start before the machine's resolver does, and asks
-                    // again.
-                    faults.warning(
-                        place, "\(host.quoted) does not resolve: \(error.reason)",
-                        "correct the name, or let it be: the gate asks again while it runs")
-                }
+                checkResolution(of: host, at: place)
             }
             servers.append(
                 Upstream.Server(
@@ -85,6 +77,18 @@ extension Builder {
                 "delete \"backup\" from one of them")
         }
         return servers
+    }
+
+    /// Warns of a name that does not resolve. No fault: a gate must start before the machine's
+    /// resolver does, and asks again.
+    mutating func checkResolution(of host: String, at place: Place) {
+        do throws(SourceError) {
+            try source.resolve(host)
+        } catch {
+            faults.warning(
+                place, "\(host.quoted) does not resolve: \(error.reason)",
+                "correct the name, or let it be: the gate asks again while it runs")
+        }
     }
 
     private func weight(of line: ParsedLine) -> Int {

@@ -28,7 +28,8 @@ struct Builder<Source: ConfigurationSource> {
             loops: loops.text == "auto" ? nil : loops.count(),
             drainTimeout: resolver.setting("drain_timeout", .top, in: [top]).duration(),
             log: buildLog(), store: buildStore(), spool: buildSpool(), admin: buildAdmin(),
-            listeners: listeners, apps: apps, upstreams: upstreams, hosts: [])
+            listeners: listeners, apps: apps, upstreams: upstreams, implicitUpstreams: [],
+            hosts: [])
         configuration.hosts = top.all("host").compactMap { buildHost($0) }
         checkAddresses()
         checkWhole(configuration)

@@ -22,8 +22,13 @@ package struct Configuration: Sendable, Equatable {
     package var apps: [App]
     /// The `upstream` blocks, in file order.
     package var upstreams: [Upstream]
+    /// The services of URLs that the gate itself asks; no block names them.
+    package var implicitUpstreams: [Upstream]
     /// The `host` blocks, in file order.
     package var hosts: [Host]
+
+    /// All upstreams, in the order of their indices: those of blocks, then the implicit ones.
+    package var allUpstreams: [Upstream] { upstreams + implicitUpstreams }
 }
 
 /// Where log lines go and what they may hold.

@@ -126,8 +126,10 @@ enum NameText {
 
     /// An https URL.
     static func url(_ text: String) throws(ValueError) -> String {
-        guard text.hasPrefix("https://"), text.utf8.count > 8 else {
-            throw ValueError(message: "\(text.quoted) is no https URL", remedy: "write https://…")
+        guard ServiceURL(text) != nil else {
+            throw ValueError(
+                message: "\(text.quoted) is no https URL",
+                remedy: "write https://name/path, without user information and fragment")
         }
         return text
     }

@@ -72,7 +72,10 @@ struct EjectionWindowTests {
 struct HealthRequestTests {
     private func text(_ path: String, _ server: Upstream.Server.Endpoint) throws -> String {
         let fields = SetFields([makeSetField("s")])
-        let bytes = try HealthRequest.bytes(path: path, server: server, setFields: fields)
+        let health = Upstream.Health(
+            path: path, status: 200, every: .seconds(5), timeout: .seconds(1), rise: 2, fall: 3)
+        let bytes = try HealthRequest.make(health, isHTTP2: false)
+            .bytes(to: server, setFields: fields)
         return String(decoding: bytes, as: UTF8.self)
     }
 

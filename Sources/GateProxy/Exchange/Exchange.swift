@@ -344,6 +344,11 @@ final class Exchange {
         return index >= 0 ? pools[index] : nil
     }
 
+    /// The pool of the upstream called `name` in the exchange's configuration.
+    func pool(named name: String) -> UpstreamPool? {
+        context.upstreamIndex(named: name).map { pools[$0] }
+    }
+
     private func isLengthWanted(_ head: RequestHead) -> Bool {
         head.framing == .chunked && pool?.upstream.isLengthRequired == true
     }

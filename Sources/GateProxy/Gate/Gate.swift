@@ -89,7 +89,7 @@ package final class Gate: Sendable {
         var apps: [String: AppRuntime] = [:]
         for app in configuration.apps { apps[app.name] = try AppRuntime(app) }
         var upstreamIndices: [String: Int] = [:]
-        for (index, upstream) in configuration.upstreams.enumerated() {
+        for (index, upstream) in configuration.allUpstreams.enumerated() {
             upstreamIndices[upstream.name] = index
         }
         let hosts = configuration.hosts.map { host in
@@ -99,7 +99,7 @@ package final class Gate: Sendable {
                 previous: previous?.hosts.first { $0.host.names[0] == host.names[0] })
         }
         var upstreams: [UpstreamServers] = []
-        for upstream in configuration.upstreams {
+        for upstream in configuration.allUpstreams {
             // What is known of servers is kept where nothing about them has changed.
             if let known = previous?.upstreams.first(where: { $0.upstream == upstream }) {
                 upstreams.append(known)

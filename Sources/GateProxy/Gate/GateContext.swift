@@ -11,6 +11,8 @@ package final class GateContext: Sendable {
     package let hosts: [HostRuntime]
     package let listeners: [ListenerRuntime]
     let upstreams: [UpstreamServers]
+    /// The index of each upstream by its name, the implicit ones' included.
+    private let upstreamIndices: [String: Int]
     package let store: Store
     let challenges: Challenges
     package let spool: Spool
@@ -33,6 +35,9 @@ package final class GateContext: Sendable {
         self.hosts = hosts
         self.listeners = listeners
         self.upstreams = upstreams
+        var indices: [String: Int] = [:]
+        for (index, servers) in upstreams.enumerated() { indices[servers.upstream.name] = index }
+        upstreamIndices = indices
         store = services.store
         let secrets = store.secrets
         challenges = Challenges(
@@ -52,6 +57,9 @@ package final class GateContext: Sendable {
         descriptors = previous?.descriptors ?? DescriptorBudget()
         tunnels = previous?.tunnels ?? TunnelWatch()
     }
+
+    /// The index of the upstream called `name`, that of its pool on each loop.
+    func upstreamIndex(named name: String) -> Int? { upstreamIndices[name] }
 
     /// Attestations in line for the pool, a few milliseconds each; beyond it: `retry_later`.
     private static let attestationsWaitingMax = 1024

@@ -68,6 +68,11 @@ final class Worker {
         return pool
     }
 
+    /// The pool of the upstream called `name` in the configuration in force.
+    func pool(named name: String) -> UpstreamPool? {
+        context.upstreamIndex(named: name).map { pools[$0] }
+    }
+
     // MARK: Keeping house
 
     /// Runs `action` on the loop every `interval`, for the first time after one.
