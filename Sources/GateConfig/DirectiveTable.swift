@@ -28,7 +28,7 @@ enum DirectiveTable {
         Directive("log", .top, "", "where log lines go").opening(.log),
         Directive("store", .top, "", "where keys and spent challenges are kept").opening(.store),
         Directive("spool", .top, "", "where bodies over body memory wait").opening(.spool),
-        Directive("admin", .top, "", "health and readiness").opening(.admin),
+        Directive("admin", .top, "", "health, readiness and metrics").opening(.admin),
         Directive("listener", .top, "NAME", "addresses that clients connect to").opening(.listener)
             .repeating(),
         Directive("apple", .top, "", "credentials for Apple's servers").opening(.apple).later,

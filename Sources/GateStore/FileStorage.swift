@@ -10,11 +10,14 @@ package final class FileStorage: Sendable {
     /// The directory.
     package let location: String
     private let lockFile = Lock<Int32?>(nil)
+    private let onSync: @Sendable (UInt64) -> Void
 
     private static let lockName = "lock"
 
     /// A storage in `directory`; it and its parents are made where they are missing.
-    package init(directory: String) {
+    /// - Parameter onSync: Told of each sync of a file's data, in nanoseconds, by whoever synced.
+    package init(directory: String, onSync: @escaping @Sendable (UInt64) -> Void = { _ in }) {
+        self.onSync = onSync
         var path = directory
         while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
         location = path
@@ -129,7 +132,9 @@ extension FileStorage: Storage {
 
     /// Makes a file's bytes durable.
     package func sync(_ file: StorageFile) throws(StorageFailure) {
+        let started = gate_monotonic_nanoseconds()
         try check(fdatasync(file.number), .sync, path(file.name))
+        onSync(UInt64(clamping: gate_monotonic_nanoseconds() &- started))
     }
 
     /// Closes a file.

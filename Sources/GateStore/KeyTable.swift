@@ -66,6 +66,8 @@ struct KeyTable {
     /// at most three quarters taken.
     private var slots: [UInt64] = [UInt64](repeating: 0, count: 16)
     private(set) var count = 0
+    /// Keys by the number of their app.
+    private(set) var countsByApp: [UInt16: Int] = [:]
     /// The apps and bundle versions that entries name by number.
     var apps = InternTable()
     var bundleVersions = InternTable()
@@ -102,6 +104,7 @@ struct KeyTable {
         }
         chunks[chunks.count - 1].append(entry)
         count += 1
+        countsByApp[entry.app, default: 0] += 1
         place(KeyTable.hash(entry.keyID) << 32 | UInt64(count))
         return count - 1
     }

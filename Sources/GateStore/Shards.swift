@@ -105,6 +105,19 @@ struct Shards: Sendable {
         )
     }
 
+    /// Keys by their app.
+    var keysByApp: [String: Int] {
+        var counts: [String: Int] = [:]
+        for table in keyTables {
+            table.withLock { table in
+                for (app, count) in table.countsByApp {
+                    counts[table.apps[app] ?? "", default: 0] += count
+                }
+            }
+        }
+        return counts
+    }
+
     private func resolve(_ found: KeyTable.Visible) -> KeyRecord {
         var record = found.record
         if found.account != .none {

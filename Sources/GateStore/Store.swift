@@ -262,9 +262,11 @@ extension Store {
     /// Sizes; takes every shard's lock once.
     package var figures: StoreFigures {
         let counts = shards.counts
+        let keysByApp = shards.keysByApp
         return queue.withLock { queue in
             StoreFigures(
-                keys: counts.keys, spentChallenges: counts.spent, accounts: counts.accounts,
+                keys: counts.keys, keysByApp: keysByApp, spentChallenges: counts.spent,
+                accounts: counts.accounts,
                 logBytes: queue.logBytes, segments: queue.segments,
                 lastSequence: queue.durableSequence, batches: queue.batches)
         }

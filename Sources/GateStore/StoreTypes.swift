@@ -253,6 +253,8 @@ package struct StoreSecrets: Sendable, Equatable {
 package struct StoreFigures: Sendable, Equatable {
     /// Keys, revoked ones included.
     package var keys: Int
+    /// The same by the app that the enrolment named.
+    package var keysByApp: [String: Int]
     /// Spent challenges that are remembered.
     package var spentChallenges: Int
     /// Accounts that have a key or are blocked.

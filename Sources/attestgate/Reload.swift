@@ -52,6 +52,8 @@ final class Reload: Sendable {
         do throws(StartError) {
             try gate.reload(configuration) { [services, supervisor, loadedAt] in
                 loadedAt.withLock { $0 = Reload.now() }
+                services.metrics.noteReload(
+                    now: SystemClock().unixNanoseconds() / 1_000_000_000)
                 services.errorLog.write(.info, "reloaded")
                 supervisor.ready(status: "serving")
             }
@@ -61,6 +63,7 @@ final class Reload: Sendable {
     }
 
     private func refused(_ reason: String, _ standing: String) {
+        services.metrics.noteRefusedReload()
         services.errorLog.write(
             .error,
             "reload: \(reason); the running configuration (loaded \(standing)) stays in force")

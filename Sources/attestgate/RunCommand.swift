@@ -21,7 +21,8 @@ enum RunCommand {
         let supervisor = Supervisor(notifySocket: variables["NOTIFY_SOCKET"])
         do throws(StartError) {
             let services = try GateServices.open(
-                configuration, hasPriorities: variables["JOURNAL_STREAM"] != nil)
+                configuration, hasPriorities: variables["JOURNAL_STREAM"] != nil,
+                version: VersionCommand.version)
             let gate: Gate
             do throws(StartError) {
                 gate = try Gate.start(

@@ -23,6 +23,15 @@ struct AccessRecord {
     var upstreamStarted: Moment?
     var upstreamEnded: Moment?
     var server: SocketAddress?
+    /// The number of its server line in the metrics.
+    var serverLabel: UInt16 = 0
+    var upstreamResult: UpstreamResult?
+    /// What came of an attestation: `enrolled`, `known`, or the reason of the refusal.
+    var enrolment: String?
+    /// Whether the request says that its app cannot attest, and brings no proof.
+    var isUnsupported = false
+    /// The limit it was refused for.
+    var limit: String?
 
     init(started: Moment) {
         self.started = started

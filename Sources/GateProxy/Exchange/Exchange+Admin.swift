@@ -5,7 +5,7 @@ internal import GateRuntime
 
 extension Exchange {
     /// Answers on the admin listener: `/healthz` says that the process lives, `/readyz` that it may
-    /// be sent traffic.
+    /// be sent traffic, `/metrics` how it fares.
     func answerAdmin(_ head: RequestHead) {
         guard isAdminHost(head) else { return refuse(Refusal(.hostUnknown, at: .checks)) }
         guard head.knownMethod == .get || head.knownMethod == .head else {
@@ -20,6 +20,8 @@ extension Exchange {
             } else {
                 answerPlain(503, context.isDraining.isSet ? "draining\n" : "store not available\n")
             }
+        case "/metrics":
+            answerMetrics()
         default:
             refuse(Refusal(.noRoute, at: .checks))
         }
@@ -32,6 +34,20 @@ extension Exchange {
         let name = head.hostName
         let address = name.hasPrefix("[") ? String(name.dropFirst().dropLast()) : name
         return name == "localhost" || IPAddress(address) != nil
+    }
+
+    private func answerMetrics() {
+        let bound = LoopBound(self, on: worker.loop)
+        let handle = worker.loop.handle
+        context.metrics.collect { figures in
+            handle.submit {
+                let exchange = bound.open()
+                exchange.answer(
+                    GateAnswer(
+                        status: 200, contentType: .metrics,
+                        body: exchange.context.metrics.text(figures, exchange.context)))
+            }
+        }
     }
 
     private func answerPlain(_ status: Int, _ text: String) {

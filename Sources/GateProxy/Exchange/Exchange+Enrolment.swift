@@ -167,6 +167,7 @@ extension Exchange {
         guard !isOver, !isAnswered, let app = host?.app else { return }
         switch result {
         case .failure(let reason):
+            log.enrolment = reason.rawValue
             refuse(Refusal(reason, at: .enrolment))
         case .success(let key):
             awaitStore()
@@ -185,7 +186,11 @@ extension Exchange {
     private func enrolled(_ outcome: EnrolOutcome) {
         storeAnswered()
         guard let enrolment else { return }
-        if let refusal = Refusal(outcome) { return refuse(refusal) }
+        if let refusal = Refusal(outcome) {
+            log.enrolment = refusal.reason.rawValue
+            return refuse(refusal)
+        }
+        log.enrolment = outcome == .enrolled ? "enrolled" : "known"
         // 201 says that something new was stored; `verify` knows 200 alone.
         let status = outcome == .enrolled && enrolment.call != .verify ? 201 : 200
         answer(EnrolmentAnswer.registered(true, status: status))

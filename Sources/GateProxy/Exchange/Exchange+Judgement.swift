@@ -65,6 +65,7 @@ extension Exchange {
         let reading = ProofReader.read(head, host.fields, route.binding)
         switch reading.outcome {
         case .absent:
+            log.isUnsupported = reading.isUnsupported
             fail(Refusal(reading.isUnsupported ? .unsupported : .proofAbsent, at: .checks))
         case .malformed(let reason):
             fail(Refusal(reason, at: .fields))

@@ -37,6 +37,7 @@ extension Exchange: UpstreamRequestOwner {
     func upstreamEnded(trailers: ResponseTrailers?) {
         guard !isOver else { return }
         log.upstreamEnded = worker.loop.now
+        log.upstreamResult = .ok
         guard var trailers else { return stream.endAnswer(trailers: nil) }
         TrailerFields.mark(&trailers)
         stream.endAnswer(trailers: trailers)
@@ -45,6 +46,7 @@ extension Exchange: UpstreamRequestOwner {
     func upstream(failed failure: UpstreamFailure) {
         guard !isOver else { return }
         log.upstreamEnded = worker.loop.now
+        log.upstreamResult = UpstreamResult(failure)
         log.reason = .upstream
         logUpstream("\(failure)")
         upstream?.cancel()

@@ -529,9 +529,12 @@ final class Exchange {
         leaveSlot()
         log.bytesOut = tunnelBytesOut ?? stream.bytesSent
         log.server = upstream?.server
+        if let line = upstream?.serverLine, let pool {
+            log.serverLabel = pool.servers.label(ofServer: line)
+        }
         upstream?.cancel()
         upstream = nil
         sink = .none
-        worker.write(self)
+        worker.finished(self)
     }
 }

@@ -28,7 +28,7 @@ enum ConnectionLimit: Error, Equatable {
 
 /// The connections of one listener.
 struct ConnectionCounts: Sendable {
-    private var count = 0
+    private(set) var count = 0
     private var perAddress: [IPAddress: Int] = [:]
 
     /// Counts a connection in; with `key`, for its address.

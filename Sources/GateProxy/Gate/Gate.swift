@@ -55,6 +55,7 @@ package final class Gate: Sendable {
         let bound = try binder.bind(context.listeners, but: [], loops: count)
         for (index, worker) in workers.enumerated() { try listen(bound, index, worker) }
         context.tunnels.watch(workers)
+        context.metrics.watch(workers)
         let gate = Gate(
             context: context, services: services, binder: binder,
             workers: workers.map { LoopBound($0, on: $0.loop) }, handles: loops.map(\.handle))
@@ -87,7 +88,10 @@ package final class Gate: Sendable {
         previous: GateContext? = nil
     ) throws(StartError) -> GateContext {
         var apps: [String: AppRuntime] = [:]
-        for app in configuration.apps { apps[app.name] = try AppRuntime(app) }
+        let labels = services.metrics.labels
+        for app in configuration.apps {
+            apps[app.name] = try AppRuntime(app, label: labels.number(of: app.name))
+        }
         var upstreamIndices: [String: Int] = [:]
         for (index, upstream) in configuration.allUpstreams.enumerated() {
             upstreamIndices[upstream.name] = index
@@ -95,7 +99,7 @@ package final class Gate: Sendable {
         let hosts = configuration.hosts.map { host in
             HostRuntime(
                 host, app: apps[host.app], table: RouteTable(host: host),
-                upstreams: upstreamIndices,
+                upstreams: upstreamIndices, labels: labels,
                 previous: previous?.hosts.first { $0.host.names[0] == host.names[0] })
         }
         var upstreams: [UpstreamServers] = []
@@ -105,24 +109,28 @@ package final class Gate: Sendable {
                 upstreams.append(known)
                 continue
             }
-            let servers = UpstreamServers(upstream, tls: try UpstreamServers.makeTLS(upstream))
+            let servers = UpstreamServers(
+                upstream, tls: try UpstreamServers.makeTLS(upstream), labels: labels)
             UpstreamRefresh.resolve(servers, log: services.errorLog)
             upstreams.append(servers)
         }
         return GateContext(
             configuration: configuration, hosts: hosts,
-            listeners: try makeListeners(configuration, clock: clock, previous: previous),
+            listeners: try makeListeners(
+                configuration, labels: labels, clock: clock, previous: previous),
             upstreams: upstreams, services: services, clock: clock, previous: previous)
     }
 
     private static func makeListeners(
-        _ configuration: Configuration, clock: any Clock, previous: GateContext?
+        _ configuration: Configuration, labels: MetricLabels, clock: any Clock,
+        previous: GateContext?
     ) throws(StartError) -> [ListenerRuntime] {
         var listeners: [ListenerRuntime] = []
         for listener in configuration.listeners {
             listeners.append(
                 try ListenerRuntime(
                     listener, configuration: configuration,
+                    label: labels.number(of: listener.name),
                     previous: previous?.listeners.first {
                         !$0.isAdmin && $0.listener.name == listener.name
                     }, clock: clock))

@@ -19,6 +19,7 @@ package final class GateContext: Sendable {
     let verification: VerificationPool
     let accessLog: LineWriter?
     package let errorLog: ErrorLog
+    let metrics: Metrics
     let clock: any Clock
     /// How long a request waits for the store.
     let storeWaitMax: Duration
@@ -51,6 +52,7 @@ package final class GateContext: Sendable {
                 waitingMax: GateContext.attestationsWaitingMax)
         accessLog = services.accessLog
         errorLog = services.errorLog
+        metrics = services.metrics
         self.clock = clock
         storeWaitMax = services.storeWaitMax
         isDraining = previous?.isDraining ?? Flag()

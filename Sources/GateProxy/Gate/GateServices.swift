@@ -10,6 +10,7 @@ package struct GateServices: Sendable {
     /// Nil where `access off`.
     package let accessLog: LineWriter?
     package let errorLog: ErrorLog
+    package let metrics: Metrics
     private let errorWriter: LineWriter
     let storeWaitMax: Duration
 
@@ -20,21 +21,25 @@ package struct GateServices: Sendable {
     /// - Parameter storeWaitMax: How long a request waits for the store.
     package init(
         store: Store, spool: Spool, accessLog: LineWriter?, errorLog: ErrorLog,
-        errorWriter: LineWriter, storeWaitMax: Duration = GateServices.storeWaitMax
+        errorWriter: LineWriter, metrics: Metrics = Metrics(version: "", now: 0),
+        storeWaitMax: Duration = GateServices.storeWaitMax
     ) {
         self.store = store
         self.spool = spool
         self.accessLog = accessLog
         self.errorLog = errorLog
         self.errorWriter = errorWriter
+        self.metrics = metrics
         self.storeWaitMax = storeWaitMax
     }
 
     /// Opens them as `configuration` says.
-    /// - Parameter hasPriorities: Whether error lines begin with a journal priority.
+    /// - Parameters:
+    ///   - hasPriorities: Whether error lines begin with a journal priority.
+    ///   - version: The program's, for its metrics.
     /// - Throws: What keeps the gate from starting: a directory, a lock, a log that cannot be read.
     package static func open(
-        _ configuration: Configuration, hasPriorities: Bool
+        _ configuration: Configuration, hasPriorities: Bool, version: String
     ) throws(StartError) -> GateServices {
         let clock = SystemClock()
         let errorWriter = LineWriter.standardError()
@@ -53,10 +58,13 @@ package struct GateServices: Sendable {
             directory: configuration.spool.directory, bytesMax: configuration.spool.bytesMax,
             filesMax: configuration.spool.filesMax)
         let now = UInt32(clamping: clock.unixNanoseconds() / 1_000_000_000)
+        let metrics = Metrics(version: version, now: Int64(now))
         let store: Store
         do throws(StoreError) {
             store = try Store.open(
-                storage: FileStorage(directory: configuration.store.directory),
+                storage: FileStorage(
+                    directory: configuration.store.directory,
+                    onSync: { metrics.noteSync(nanoseconds: $0) }),
                 options: StoreOptions(
                     shards: configuration.store.shards, keysMax: configuration.store.keysMax,
                     now: now,
@@ -73,7 +81,7 @@ package struct GateServices: Sendable {
         }
         return GateServices(
             store: store, spool: spool, accessLog: accessLog, errorLog: errorLog,
-            errorWriter: errorWriter)
+            errorWriter: errorWriter, metrics: metrics)
     }
 
     private static func openAccessLog(

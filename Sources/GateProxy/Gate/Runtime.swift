@@ -27,9 +27,12 @@ package final class AppRuntime: Sendable {
     let root: TrustRoot
     /// SHA-256 of each App ID, in the configuration's order.
     let relyingPartyIDHashes: [Bytes32]
+    /// Its name's number in the metrics.
+    let label: UInt16
 
-    package init(_ app: App) throws(StartError) {
+    package init(_ app: App, label: UInt16 = 0) throws(StartError) {
         self.app = app
+        self.label = label
         if let der = app.root {
             do throws(TrustRootError) {
                 root = try TrustRoot(der: der)
@@ -68,12 +71,18 @@ package final class HostRuntime: Sendable {
     /// The purposes that challenges may be issued for here.
     let purposes: EnrolmentPurposes
     let limits: HostLimits
+    /// The numbers of its routes' names in the metrics; the last is the unmatched one's.
+    private let routeLabels: [UInt16]
+    /// That of its enrolment endpoints.
+    let enrollLabel: UInt16
+    /// Those of its purposes.
+    let purposeLabels: [String: UInt16]
 
     /// - Parameter previous: The same host in the configuration before: what was counted goes on
     ///   where the limits are the same.
     package init(
         _ host: Host, app: AppRuntime?, table: RouteTable, upstreams: [String: Int],
-        previous: HostRuntime? = nil
+        labels: MetricLabels = MetricLabels(), previous: HostRuntime? = nil
     ) {
         self.host = host
         self.app = app
@@ -81,6 +90,10 @@ package final class HostRuntime: Sendable {
         fields = HostFields(host, app: app?.app)
         upstreamIndices = (host.routes + [host.unmatchedRoute]).map { upstreams[$0.upstream] ?? -1 }
         purposes = EnrolmentPurposes(host)
+        routeLabels = (host.routes + [host.unmatchedRoute]).map { labels.number(of: $0.name) }
+        enrollLabel = labels.number(of: "\(host.names[0]) enroll")
+        purposeLabels = Dictionary(
+            uniqueKeysWithValues: purposes.all.map { ($0, labels.number(of: $0)) })
         if let previous, previous.host.rates == host.rates {
             limits = previous.limits
         } else {
@@ -92,6 +105,11 @@ package final class HostRuntime: Sendable {
     /// The route with this index; -1 is the unmatched one.
     func route(_ index: Int) -> Route {
         index < 0 ? host.unmatchedRoute : host.routes[index]
+    }
+
+    /// The number of the name of the route with this index in the metrics.
+    func label(_ index: Int) -> UInt16 {
+        index < 0 ? routeLabels[routeLabels.count - 1] : routeLabels[index]
     }
 
     /// The pool of the route with this index; -1 where it has none.
@@ -117,17 +135,20 @@ package final class ListenerRuntime: Sendable {
     let tls: TLSServerContext?
     private let serverNames: ServerNameRule
     private let connections: Lock<ConnectionCounts>
+    /// Its name's number in the metrics.
+    let label: UInt16
 
     /// - Parameter previous: The same listener in the configuration before, whose connections count
     ///   on.
     /// - Throws: What OpenSSL does not take of the listener's `tls` block.
     package init(
         _ listener: Listener, configuration: Configuration, isAdmin: Bool = false,
-        previous: ListenerRuntime? = nil, clock: any Clock
+        label: UInt16 = 0, previous: ListenerRuntime? = nil, clock: any Clock
     ) throws(StartError) {
         self.listener = listener
         hosts = HostTable(configuration: configuration, listener: isAdmin ? "" : listener.name)
         self.isAdmin = isAdmin
+        self.label = label
         connections = previous?.connections ?? Lock(ConnectionCounts())
         // Where nothing has changed the ticket keys stay as well.
         if let previous, previous.listener == listener {
@@ -201,6 +222,9 @@ package final class ListenerRuntime: Sendable {
     func limitKey(of client: SocketAddress) -> IPAddress? {
         isTrusted(client) ? nil : client.ipAddress?.limitKey
     }
+
+    /// Open connections.
+    var connectionCount: Int { connections.withLock { $0.count } }
 
     /// Counts a new connection in. One that begins with a PROXY header is counted for its client
     /// once that is known.

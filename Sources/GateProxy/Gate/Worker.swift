@@ -42,6 +42,8 @@ final class Worker {
     private var housekeeping: [Deadline] = []
     /// The health checks of each upstream that has some; on one loop only.
     private var healthChecks: [HealthChecks] = []
+    /// What this loop has counted.
+    var metrics = LoopMetrics()
     private var resolutions: [Deadline] = []
     /// Whether this is the loop that keeps house for all.
     private var isHousekeeper = false
@@ -389,15 +391,31 @@ final class Worker {
 
     /// A challenge for `account` on `host`.
     func issue(purpose: String, host: HostRuntime, account: [UInt8]) -> IssuedChallenge {
-        context.challenges.issue(
+        metrics.noteChallenges(purpose: host.purposeLabels[purpose] ?? 0)
+        return context.challenges.issue(
             host.scope(purpose), account: account,
             lifetime: host.host.challengeSeconds(purpose) * 1000, epoch: context.store.epoch,
             now: context.unixMilliseconds(), using: &random)
     }
 
+    /// An exchange is over: it is counted and logged.
+    func finished(_ exchange: Exchange) {
+        exchange.count(in: &metrics)
+        write(exchange)
+    }
+
+    /// What this loop has counted, with what its pools hold now.
+    func figures() -> LoopMetrics {
+        var figures = metrics
+        for pool in pools {
+            figures.upstreamIdle[pool.servers.label, default: 0] += UInt64(pool.idleConnections)
+        }
+        return figures
+    }
+
     /// Queues a line of the access log; it leaves at the end of the turn. Of routes that are off,
     /// the configured share is kept.
-    func write(_ exchange: Exchange) {
+    private func write(_ exchange: Exchange) {
         guard context.accessLog != nil else { return }
         let kept = UInt64(context.configuration.log.sampleOffPercent)
         if exchange.log.verdict == .off, kept < 100, random.next() % 100 >= kept { return }

@@ -45,6 +45,9 @@ package struct EnrolmentPurposes: Sendable, Equatable {
         self.names = names
     }
 
+    /// All of them.
+    var all: [String] { names.map { String(decoding: $0, as: UTF8.self) } }
+
     /// `text` as a purpose; nil when it is none of these.
     func purpose(_ text: [UInt8]) -> String? {
         names.contains(text) ? String(decoding: text, as: UTF8.self) : nil

@@ -20,6 +20,8 @@ package struct GateAnswer: Sendable, Equatable {
     /// Media types of the gate's answers.
     package enum MediaType: Sendable, Equatable {
         case json
+        /// The text format of Prometheus.
+        case metrics
         case octets
         case plain
         case problem
@@ -27,6 +29,7 @@ package struct GateAnswer: Sendable, Equatable {
         var text: StaticString {
             switch self {
             case .json: return "application/json"
+            case .metrics: return "text/plain; version=0.0.4; charset=utf-8"
             case .octets: return "application/octet-stream"
             case .plain: return "text/plain"
             case .problem: return "application/problem+json"

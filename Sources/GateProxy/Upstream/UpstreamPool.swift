@@ -74,6 +74,9 @@ final class UpstreamPool {
         servers.noteCheck(of: id, isPassed: isPassed)
     }
 
+    /// Connections of this loop that are idle.
+    var idleConnections: Int { idleCount }
+
     /// A place within `max_active`, to be taken; nil where there is no such limit.
     func makeSlot() -> UpstreamSlot? {
         servers.slots.map { UpstreamSlot($0, on: loop) }

@@ -79,6 +79,8 @@ final class UpstreamRequest: UpstreamChannelUser {
 
     /// The server that was tried last, for the log.
     private(set) var server: SocketAddress?
+    /// The index of its server line.
+    private(set) var serverLine: Int?
 
     private let message: Message
     private let pool: UpstreamPool
@@ -221,6 +223,7 @@ final class UpstreamRequest: UpstreamChannelUser {
             let choice = try pool.choose(for: wanted)
             self.choice = choice
             server = choice.address
+            serverLine = choice.server
         } catch {
             return fail(error)
         }

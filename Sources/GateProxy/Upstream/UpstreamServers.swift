@@ -16,6 +16,9 @@ package final class UpstreamServers: Sendable {
     /// Its places for requests at one time; nil without `max_active`.
     let slots: UpstreamSlots?
     private let tls: TLSClientContext?
+    /// Its name's number in the metrics, and those of its server lines.
+    let label: UInt16
+    private let serverLabels: [UInt16]
 
     private struct State: Sendable {
         var targets: [UpstreamTarget] = []
@@ -29,7 +32,11 @@ package final class UpstreamServers: Sendable {
     private static let addressesMax = 64
 
     /// - Parameter tls: How connections are encrypted; nil where they are not.
-    package init(_ upstream: Upstream, tls: TLSClientContext? = nil) {
+    package init(
+        _ upstream: Upstream, tls: TLSClientContext? = nil, labels: MetricLabels = MetricLabels()
+    ) {
+        label = labels.number(of: upstream.name)
+        serverLabels = upstream.servers.map { labels.number(of: $0.text) }
         self.upstream = upstream
         self.tls = tls
         slots = upstream.activeLimit.map { UpstreamSlots($0) }
@@ -39,6 +46,8 @@ package final class UpstreamServers: Sendable {
     package struct Choice: Sendable, Equatable {
         package let id: Int
         package let address: SocketAddress
+        /// The index of its server line.
+        package let server: Int
     }
 
     /// Chooses a target for a request and counts it as active there.
@@ -52,9 +61,13 @@ package final class UpstreamServers: Sendable {
                 from: &state.targets, upstream.balance, for: request, at: now)
             guard let index else { throw .allDown }
             state.targets[index].active += 1
-            return Choice(id: state.targets[index].id, address: state.targets[index].address)
+            let target = state.targets[index]
+            return Choice(id: target.id, address: target.address, server: target.server)
         }
     }
+
+    /// The number of a server line in the metrics.
+    func label(ofServer index: Int) -> UInt16 { serverLabels[index] }
 
     /// Ends what ``choose(for:at:)`` began.
     package func release(_ choice: Choice) {

@@ -17,7 +17,8 @@ struct DemoGate {
             throw .usage(report.render(), command: "demo")
         }
         do throws(StartError) {
-            let services = try GateServices.open(resolved, hasPriorities: false)
+            let services = try GateServices.open(
+                resolved, hasPriorities: false, version: VersionCommand.version)
             do throws(StartError) {
                 return DemoGate(
                     gate: try Gate.start(resolved, services: services), services: services)
