@@ -12,6 +12,8 @@ package enum JSONError: Error, Equatable, Sendable {
     case escapeInvalid
     /// A `\u` escape of half a surrogate pair.
     case loneSurrogate
+    /// The text is not an array.
+    case notAnArray
     /// The text is not an object.
     case notAnObject
     /// A number outside JSON's grammar.
@@ -59,5 +61,34 @@ package enum JSONMembers {
         var scanner = JSONScanner(text, capturing: names)
         try scanner.scanText()
         return scanner.members
+    }
+
+    /// The members of `text` called `names`, each with where it stands in the text, so that one
+    /// that is an array or an object can be scanned in its turn.
+    package static func scanElements(
+        _ text: [UInt8], named names: [[UInt8]]
+    ) throws(JSONError) -> [JSONElement?] {
+        var scanner = JSONScanner(text, capturing: names)
+        try scanner.scanText()
+        return zip(scanner.members, scanner.ranges).map { member, range in
+            member.map { JSONElement(value: $0, range: range) }
+        }
+    }
+}
+
+/// A value with where it stands.
+package struct JSONElement: Equatable, Sendable {
+    /// The value, as far as the gate cares.
+    package let value: JSONMember
+    /// Where its text is, in the text that was scanned.
+    package let range: Range<Int>
+}
+
+/// The same strict reader for a text that is one array.
+package enum JSONArray {
+    /// The values of the array `text`, in their order.
+    package static func scan(_ text: [UInt8]) throws(JSONError) -> [JSONElement] {
+        var scanner = JSONScanner(text, capturing: [])
+        return try scanner.scanElements()
     }
 }

@@ -10,11 +10,34 @@ struct JSONScanner {
     private var string: [UInt8] = []
     /// What was found for each of the names asked for.
     private(set) var members: [JSONMember?]
+    /// Where each of them stands in the text.
+    private(set) var ranges: [Range<Int>]
 
     init(_ text: [UInt8], capturing names: [[UInt8]]) {
         self.text = text
         self.names = names
         members = Array(repeating: nil, count: names.count)
+        ranges = Array(repeating: 0..<0, count: names.count)
+    }
+
+    /// Scans a text that is an array, its values, each with its place.
+    mutating func scanElements() throws(JSONError) -> [JSONElement] {
+        skipWhiteSpace()
+        guard let first = peek else { throw .endOfText }
+        guard first == UInt8(ascii: "[") else { throw .notAnArray }
+        index += 1
+        var elements: [JSONElement] = []
+        skipWhiteSpace()
+        if try !takeEnd(UInt8(ascii: "]")) {
+            repeat {
+                let start = index
+                let value = try scanValue(depth: 1, keep: true)
+                elements.append(JSONElement(value: value, range: start..<index))
+            } while try takeComma(orEnd: UInt8(ascii: "]"))
+        }
+        skipWhiteSpace()
+        guard index == text.count else { throw .trailingBytes }
+        return elements
     }
 
     /// Scans the whole text.
@@ -65,8 +88,9 @@ struct JSONScanner {
             skipWhiteSpace()
             try take(UInt8(ascii: ":"))
             skipWhiteSpace()
+            let start = index
             let value = try scanValue(depth: depth, keep: wanted != nil)
-            if let wanted { members[wanted] = value }
+            if let wanted { (members[wanted], ranges[wanted]) = (value, start..<index) }
             if try !takeComma(orEnd: UInt8(ascii: "}")) { return }
         }
     }

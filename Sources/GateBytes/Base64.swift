@@ -52,6 +52,18 @@ package enum Base64 {
         decode(Array(text.utf8))
     }
 
+    /// The bytes of `text[range]`, which must be base64url without padding, as tokens have it
+    /// (RFC 7515 §2); nil as above.
+    package static func decode(unpaddedURL text: [UInt8], _ range: Range<Int>) -> [UInt8]? {
+        for index in range {
+            switch text[index] {
+            case UInt8(ascii: "+"), UInt8(ascii: "/"), UInt8(ascii: "="): return nil
+            default: continue
+            }
+        }
+        return decode(text, range)
+    }
+
     /// `bytes` as padded base64.
     package static func encode(_ bytes: [UInt8]) -> String {
         var text = encode(bytes, alphabet: standard)

@@ -12,6 +12,7 @@
 #include <openssl/bio.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
+#include <openssl/rsa.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
@@ -30,6 +31,12 @@ static inline OSSL_PARAM gate_param_ec_point(void *bytes, size_t count) {
 }
 static inline OSSL_PARAM gate_param_ec_scalar(unsigned char *bytes, size_t count) {
     return OSSL_PARAM_construct_BN(OSSL_PKEY_PARAM_PRIV_KEY, bytes, count);
+}
+static inline OSSL_PARAM gate_param_rsa_modulus(unsigned char *bytes, size_t count) {
+    return OSSL_PARAM_construct_BN(OSSL_PKEY_PARAM_RSA_N, bytes, count);
+}
+static inline OSSL_PARAM gate_param_rsa_exponent(unsigned char *bytes, size_t count) {
+    return OSSL_PARAM_construct_BN(OSSL_PKEY_PARAM_RSA_E, bytes, count);
 }
 static inline OSSL_PARAM gate_param_mac_digest(char *name) {
     return OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name, 0);

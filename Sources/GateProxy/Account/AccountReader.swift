@@ -11,6 +11,14 @@ package enum AccountReading: Sendable, Equatable {
     case malformed
 }
 
+/// What a request shows of its credential.
+package enum CredentialReading: Sendable, Equatable {
+    case absent
+    case credential([UInt8])
+    /// The field is there twice: 400.
+    case malformed
+}
+
 /// The account out of the field of `account header` (`protocol.md` §7).
 package enum AccountReader {
     /// The most bytes of an account.
@@ -30,12 +38,39 @@ package enum AccountReader {
             found = line.value
         }
         guard let found, !found.isEmpty else { return .absent }
-        guard found.count <= bytesMax else { return .malformed }
-        for index in found where head.bytes[index] < 0x20 || head.bytes[index] == 0x7f {
-            return .malformed
-        }
-        return .account(Array(head.bytes[found]))
+        let account = Array(head.bytes[found])
+        return isAccount(account) ? .account(account) : .malformed
     }
+
+    /// Whether `bytes` can be an account: 1 to ``bytesMax`` bytes without controls.
+    package static func isAccount(_ bytes: some Collection<UInt8>) -> Bool {
+        (1...bytesMax).contains(bytes.count) && bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+    }
+
+    /// The value of the credential's field: the token of `Authorization: Bearer TOKEN`, or all of
+    /// the field where it is another one. `Bearer` may stand before that as well.
+    package static func readToken(_ head: RequestHead, in name: FieldName) -> CredentialReading {
+        var found: Range<Int>?
+        var count = 0
+        for line in head.fields where name.matchesFolded(head.bytes, line.name) {
+            count += 1
+            // Another spelling is not read here, but a service may read that one.
+            if name.matches(head.bytes, line.name) { found = line.value }
+        }
+        guard count <= 1 else { return .malformed }
+        guard let value = found, !value.isEmpty else { return .absent }
+        let bytes = head.bytes[value]
+        let scheme = bytes.prefix { $0 != 0x20 }
+        if scheme.map({ $0 | 0x20 }) == Array("bearer".utf8), scheme.count < bytes.count {
+            let token = bytes.dropFirst(scheme.count).drop { $0 == 0x20 }
+            return token.isEmpty ? .absent : .credential(Array(token))
+        }
+        // Another scheme names nobody here.
+        guard name != authorization else { return .absent }
+        return .credential(Array(bytes))
+    }
+
+    private static let authorization = FieldName("Authorization")
 }
 
 /// How an account is shown to others.
