@@ -125,5 +125,6 @@ if Context.environment["GATE_FUZZ"] != nil {
         fuzz("FuzzHTTPHead", ["GateBytes", "GateHTTP"]),
         fuzz("FuzzHTTPResponse", ["GateBytes", "GateHTTP"]),
         fuzz("FuzzPROXY", ["GateBytes", "GateHTTP"]),
+        fuzz("FuzzReceipt", ["AppAttest"]),
     ]
 }

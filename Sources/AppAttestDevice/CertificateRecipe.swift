@@ -125,6 +125,10 @@ extension CertificateRecipe.Extension {
         oid: DER.oid(2, 5, 29, 37), isCritical: false,
         value: DER.sequence(DER.oid(1, 2, 840, 113635, 100, 4, 24)))
 
+    /// What marks the issuer of receipts' signers, 1.2.840.113635.100.6.2.3.
+    package static let integrationAuthority = CertificateRecipe.Extension(
+        oid: DER.oid(1, 2, 840, 113635, 100, 6, 2, 3), isCritical: false, value: DER.null)
+
     /// One of Apple's extensions, 1.2.840.113635.100.‹arcs›.
     package static func apple(
         _ first: UInt32, _ second: UInt32, _ value: [UInt8]

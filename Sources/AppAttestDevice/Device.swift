@@ -52,12 +52,21 @@ package struct Device: Sendable {
     /// since 1970). Costs no counter value and may be made again.
     package func attest(clientDataHash: [UInt8], at now: Int64) -> [UInt8] {
         recipe(clientDataHash: clientDataHash, at: now).encoded { leaf in
-            Receipt(
-                appID: appID, leaf: leaf, clientDataHash: clientDataHash,
-                isProduction: isProduction, seconds: now,
-                milliseconds: Int.random(in: 0..<1000)
-            ).encoded(root: root)
+            receipt(
+                leaf: leaf, clientDataHash: clientDataHash,
+                at: now * 1000 + Int64.random(in: 0..<1000)
+            ).encoded()
         }
+    }
+
+    /// A receipt of an attestation with the certificate `leaf`, made at `time` (milliseconds since
+    /// 1970).
+    package func receipt(
+        leaf: [UInt8], clientDataHash: [UInt8], at time: Int64
+    ) -> ReceiptRecipe {
+        ReceiptRecipe(
+            root: root, appID: appID, leaf: leaf, clientDataHash: clientDataHash,
+            isProduction: isProduction, at: time)
     }
 
     /// What ``attest(clientDataHash:at:)`` puts together.

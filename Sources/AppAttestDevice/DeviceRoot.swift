@@ -1,8 +1,9 @@
 internal import GateBytes
 package import GateCrypto
 
-/// A private counterpart of Apple's authorities: a root and an intermediate that issues leaves, and
-/// a second chain that signs receipts. Nobody trusts it unless a configuration names its root.
+/// A private counterpart of Apple's authorities: a root, an intermediate that issues leaves, and
+/// another one whose signer signs receipts. Apple's two chains have two roots; here one must do,
+/// since a configuration names one. Nobody trusts it unless a configuration names its root.
 package struct DeviceRoot: Sendable {
     /// The root certificate in DER.
     package let certificate: [UInt8]
@@ -15,7 +16,7 @@ package struct DeviceRoot: Sendable {
     /// The root's key; needed for other intermediates alone.
     package let key: ECPrivateKey
     /// The receipt chain: signer, intermediate, root.
-    let receiptCertificates: [[UInt8]]
+    package let receiptCertificates: [[UInt8]]
     /// The receipt signer's serial number, big endian.
     let receiptSerialNumber: [UInt8]
     let receiptKey: ECPrivateKey
@@ -25,12 +26,12 @@ package struct DeviceRoot: Sendable {
     /// How long before its making a root is valid, so that tests may set the clock back a little.
     private static let leadSeconds: Int64 = 30 * 86_400
 
-    static let rootName = CertificateRecipe.name(common: "Simulated App Attestation Root CA")
+    package static let rootName = CertificateRecipe.name(
+        common: "Simulated App Attestation Root CA")
     static let issuerName = CertificateRecipe.name(common: "Simulated App Attestation CA 1")
-    static let receiptRootName = CertificateRecipe.name(common: "Simulated Root CA - G3")
-    static let receiptIssuerName = CertificateRecipe.name(
+    package static let receiptIssuerName = CertificateRecipe.name(
         common: "Simulated Application Integration CA 5 - G1")
-    static let receiptSignerName = CertificateRecipe.name(
+    package static let receiptSignerName = CertificateRecipe.name(
         common: "Application Attestation Fraud Receipt Signing")
 
     /// New authorities, valid for ten years around `now` (seconds since 1970).
@@ -51,7 +52,6 @@ package struct DeviceRoot: Sendable {
         }
         let key = ECPrivateKey.generate(.p384)
         let intermediateKey = ECPrivateKey.generate(.p384)
-        let receiptRootKey = ECPrivateKey.generate(.p384)
         let receiptIssuerKey = ECPrivateKey.generate(.p256)
         let receiptKey = ECPrivateKey.generate(.p256)
         let receiptSerialNumber = SystemRandom.bytes(15)
@@ -61,9 +61,9 @@ package struct DeviceRoot: Sendable {
         let lastAuthority: [CertificateRecipe.Extension] = [
             .basicConstraints(isAuthority: true, pathLength: 0), .authorityUsage,
         ]
+        let certificate = make(rootName, key, issuer: rootName, issuerKey: key, .sha384, authority)
         return DeviceRoot(
-            certificate: make(
-                rootName, key, issuer: rootName, issuerKey: key, .sha384, authority),
+            certificate: certificate,
             intermediate: make(
                 issuerName, intermediateKey, issuer: rootName, issuerKey: key, .sha384,
                 lastAuthority),
@@ -75,16 +75,9 @@ package struct DeviceRoot: Sendable {
                     [.basicConstraints(isAuthority: false), .apple(12, 15, DER.null)],
                     serialNumber: receiptSerialNumber),
                 make(
-                    receiptIssuerName, receiptIssuerKey, issuer: receiptRootName,
-                    issuerKey: receiptRootKey, .sha384,
-                    lastAuthority + [
-                        CertificateRecipe.Extension(
-                            oid: DER.oid(1, 2, 840, 113635, 100, 6, 2, 3), isCritical: false,
-                            value: DER.null)
-                    ]),
-                make(
-                    receiptRootName, receiptRootKey, issuer: receiptRootName,
-                    issuerKey: receiptRootKey, .sha384, authority),
+                    receiptIssuerName, receiptIssuerKey, issuer: rootName, issuerKey: key, .sha384,
+                    lastAuthority + [.integrationAuthority]),
+                certificate,
             ],
             receiptSerialNumber: receiptSerialNumber, receiptKey: receiptKey)
     }

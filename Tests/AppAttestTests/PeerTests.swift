@@ -240,6 +240,48 @@ struct PeerTests {
         #expect(text("12")?.hasPrefix("2026-09-21T14:13:20") == true)
         #expect(text("21")?.hasPrefix("2026-12-20T14:13:20") == true)
     }
+
+    @Test("we accept the Python device's receipts, and those its exchange gives for ours")
+    func theirReceipts() throws {
+        let now = Int64(Date.now.timeIntervalSince1970)
+        let state = try Peers.run("peer_attest.py", ["lines"], [["command": "new"]])[0]
+        let root = try #require(state["root"] as? Request)
+        let made = try Peers.run(
+            "peer_attest.py", ["lines"],
+            [
+                [
+                    "command": "attest", "state": state, "at": now,
+                    "clientDataHash": Base64.encode(DeviceFixture.hash),
+                ]
+            ])[0]
+        let pem = try #require(root.text("certificate"))
+        let appID = try #require(state.text("appID"))
+        let attestation = try Attestation.verify(
+            object: try #require(made.bytes("object")), clientDataHash: DeviceFixture.hash,
+            keyID: try #require(state.text("keyID").flatMap { KeyID(base64: $0) }),
+            appIDs: [appID], environment: .development,
+            root: try TrustRoot(pem: Array(pem.utf8)), at: now)
+        var terms = ReceiptTerms(
+            appIDs: [appID], publicKeyX963: attestation.publicKeyX963, kind: .attest,
+            clientDataHash: DeviceFixture.hash, environment: .development,
+            root: try TrustRoot(pem: Array(pem.utf8)), at: now)
+        let first = try Receipt.verify(attestation.receipt, terms)
+        #expect(first.expiration == first.creation + 90 * 86_400_000)
+        let refreshed = try Peers.run(
+            "peer_attest.py", ["lines"],
+            [
+                [
+                    "command": "refresh-receipt", "root": root, "metric": 4,
+                    "receipt": Base64.encode(attestation.receipt), "at": Double(now) + 0.46,
+                    "notBefore": Double(now) + 10.5,
+                ]
+            ])[0]
+        terms.kind = .receipt
+        let second = try Receipt.verify(try #require(refreshed.bytes("receipt")), terms)
+        #expect(second.riskMetric == 4)
+        #expect(second.creation == now * 1000 + 460)
+        #expect(second.notBefore == now * 1000 + 10_500)
+    }
 }
 
 @Suite(

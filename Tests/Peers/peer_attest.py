@@ -15,6 +15,7 @@ As a library:
     device.assert_(client_data_hash)             # assertion, bytes; the counter rises by one
     device.assert_(client_data_hash, counter=9)  # the device's own goes there too
     device.skip(3)                               # three assertions that nobody saw
+    refresh_receipt(root, receipt, metric)       # what the exchange gives for a receipt
 
     verify_attestation(object, client_data_hash, key_id, app_ids, environment, root_pem, at)
     verify_assertion(object, client_data_hash, public_key, app_id, previous_counter)
@@ -37,7 +38,9 @@ As a command, JSON in and out, bytes as base64, the device's whole state in its 
     peer_attest.py verify-assertion   < {"object", "clientDataHash", "publicKey", "appID",
                                          "previousCounter"}                   > {"accepted", …}
     peer_attest.py lines   also takes "shapes" and {"command": "receipt", "receipt"}: whether a
-                           receipt's signature and chain hold, and its fields; one JSON object a
+                           receipt's signature and chain hold, and its fields; {"command":
+                           "refresh-receipt", "root", "receipt", "metric", "at"?, "notBefore"?}:
+                           what the exchange gives for it; one JSON object a
                            line with "command" beside the members above; answers
                            in the same order, one a line
 """
@@ -179,6 +182,10 @@ def der(certificate):
     return certificate.public_bytes(serialization.Encoding.DER)
 
 
+def certificate_pem(certificate):
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
 def private_pem(key):
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -190,7 +197,8 @@ def load_private(pem):
 
 
 class Root:
-    """A private root and its intermediate, both P-384, valid from `start` for ten years."""
+    """A private root and its intermediate, both P-384, valid from `start` for ten years; below the
+    same root another intermediate and the signer of receipts, both P-256."""
 
     def __init__(self, start=None):
         start = int(start if start is not None else time.time() - 30 * 86400)
@@ -214,6 +222,25 @@ class Root:
             .add_extension(authority_usage(), critical=True)
             .sign(self.key, hashes.SHA384())
         )
+        self.receipt_key = ec.generate_private_key(ec.SECP256R1())
+        issuer_key = ec.generate_private_key(ec.SECP256R1())
+        mark = x509.UnrecognizedExtension(x509.ObjectIdentifier(APPLE + "6.2.3"), b"\x05\0")
+        self.receipt_issuer = (
+            builder(name("Peer Receipt Intermediate"), subject, issuer_key,
+                    secrets.randbits(120), start, end)
+            .add_extension(x509.BasicConstraints(True, 0), critical=True)
+            .add_extension(authority_usage(), critical=True)
+            .add_extension(mark, critical=False)
+            .sign(self.key, hashes.SHA384())
+        )
+        mark = x509.UnrecognizedExtension(x509.ObjectIdentifier(APPLE + "12.15"), b"\x05\0")
+        self.receipt_signer = (
+            builder(name("Peer Receipt Signing"), self.receipt_issuer.subject, self.receipt_key,
+                    secrets.randbits(120), start, end)
+            .add_extension(x509.BasicConstraints(False, None), critical=True)
+            .add_extension(mark, critical=False)
+            .sign(issuer_key, hashes.SHA256())
+        )
 
     def pem(self):
         """The root certificate, PEM text."""
@@ -222,9 +249,12 @@ class Root:
     def to_json(self):
         return {
             "certificate": self.pem(),
-            "intermediate": self.intermediate.public_bytes(serialization.Encoding.PEM).decode(),
+            "intermediate": certificate_pem(self.intermediate),
             "key": private_pem(self.key),
             "intermediateKey": private_pem(self.intermediate_key),
+            "receiptIssuer": certificate_pem(self.receipt_issuer),
+            "receiptSigner": certificate_pem(self.receipt_signer),
+            "receiptKey": private_pem(self.receipt_key),
         }
 
     @classmethod
@@ -234,6 +264,9 @@ class Root:
         self.intermediate = x509.load_pem_x509_certificate(state["intermediate"].encode())
         self.key = load_private(state["key"])
         self.intermediate_key = load_private(state["intermediateKey"])
+        self.receipt_issuer = x509.load_pem_x509_certificate(state["receiptIssuer"].encode())
+        self.receipt_signer = x509.load_pem_x509_certificate(state["receiptSigner"].encode())
+        self.receipt_key = load_private(state["receiptKey"])
         return self
 
 
@@ -328,29 +361,14 @@ class Device:
         return values
 
     def receipt(self, leaf, client_data_hash, at):
-        """A CMS SignedData in BER, as Apple's are, signed by the root's key: a placeholder."""
-        stamp = moment(at).strftime("%Y-%m-%dT%H:%M:%S.%fZ")[:-4] + "Z"
+        """The receipt of an attestation with the certificate `leaf`."""
         fields = [
             (2, self.app_id.encode()), (3, der(leaf)), (4, client_data_hash),
             (5, base64.b64encode(secrets.token_bytes(64))), (6, b"ATTEST"),
             (7, b"production" if self.environment == "production" else b"sandbox"),
-            (12, stamp.encode()), (21, stamp.encode()),
+            (12, receipt_time(at)), (21, receipt_time(at + 90 * 86400)),
         ]
-        payload = tlv(0x31, b"".join(
-            sequence(integer(kind), integer(1), octets(value)) for kind, value in fields))
-        chunks = b"".join(octets(payload[i:i + 1000]) for i in range(0, len(payload), 1000))
-        algorithm = sequence(oid("2.16.840.1.101.3.4.2.1"), tlv(0x05, b""))
-        signer = self.root.certificate
-        information = sequence(
-            integer(1), sequence(signer.issuer.public_bytes(), integer(signer.serial_number)),
-            algorithm, sequence(oid("1.2.840.10045.4.3.2")),
-            octets(self.root.key.sign(payload, ec.ECDSA(hashes.SHA256()))))
-        end = b"\0\0"
-        content = (b"\x30\x80" + oid("1.2.840.113549.1.7.1") + b"\xa0\x80\x24\x80" + chunks
-                   + end + end + end)
-        signed = (b"\x30\x80" + integer(1) + tlv(0x31, algorithm) + content
-                  + tlv(0xA0, der(signer)) + tlv(0x31, information) + end)
-        return b"\x30\x80" + oid("1.2.840.113549.1.7.2") + b"\xa0\x80" + signed + end + end
+        return make_receipt(self.root, fields)
 
     def attest(self, client_data_hash, at=None):
         """An attestation object over `client_data_hash`, its leaf issued at `at` (unix seconds)."""
@@ -395,6 +413,88 @@ class Device:
     def from_json(cls, state):
         return cls(Root.from_json(state["root"]), state["appID"], state["environment"],
                    state["shape"], load_private(state["key"]), state["counter"])
+
+
+# Receipts.
+
+
+def receipt_time(at):
+    """`at` (unix seconds) as receipts write it: trailing zeros of the fraction dropped."""
+    whole, thousandths = divmod(round(at * 1000), 1000)
+    fraction = f".{thousandths:03}".rstrip("0").rstrip(".")
+    return (moment(whole).strftime("%Y-%m-%dT%H:%M:%S") + fraction + "Z").encode()
+
+
+def make_receipt(root, fields):
+    """A CMS SignedData in BER over `fields`, pairs of type and bytes, as Apple's are: indefinite
+    lengths, the content in pieces, no signed attributes."""
+    payload = tlv(0x31, b"".join(
+        sequence(integer(kind), integer(1), octets(value)) for kind, value in fields))
+    chunks = b"".join(octets(payload[i:i + 1000]) for i in range(0, len(payload), 1000))
+    algorithm = sequence(oid("2.16.840.1.101.3.4.2.1"), tlv(0x05, b""))
+    signer = root.receipt_signer
+    information = sequence(
+        integer(1), sequence(signer.issuer.public_bytes(), integer(signer.serial_number)),
+        algorithm, sequence(oid("1.2.840.10045.4.3.2")),
+        octets(root.receipt_key.sign(payload, ec.ECDSA(hashes.SHA256()))))
+    certificates = b"".join(map(der, (signer, root.receipt_issuer, root.certificate)))
+    end = b"\0\0"
+    content = (b"\x30\x80" + oid("1.2.840.113549.1.7.1") + b"\xa0\x80\x24\x80" + chunks
+               + end + end + end)
+    signed = (b"\x30\x80" + integer(1) + tlv(0x31, algorithm) + content
+              + b"\xa0\x80" + certificates + end + tlv(0x31, information) + end)
+    return b"\x30\x80" + oid("1.2.840.113549.1.7.2") + b"\xa0\x80" + signed + end + end
+
+
+def elements(data, at=0, end=None):
+    """The BER elements of `data[at:end]` as (tag, contents), up to its end or two zeros; behind the
+    last one the index after it."""
+    found = []
+    end = len(data) if end is None else end
+    while at < end:
+        tag, size, at = data[at], data[at + 1], at + 2
+        if tag == 0:
+            break
+        if size == 0x80:
+            start = at
+            _, at = elements(data, at, end)
+            found.append((tag, data[start:at - 2]))
+            continue
+        if size > 0x80:
+            count = size & 0x7F
+            size, at = int.from_bytes(data[at:at + count], "big"), at + count
+        found.append((tag, data[at:at + size]))
+        at += size
+    return found, at
+
+
+def receipt_fields(data):
+    """The fields of a receipt in their order, pairs of type and bytes; nothing is verified."""
+    signed = elements(elements(elements(data)[0][0][1])[0][1][1])[0][0][1]
+    content = elements(elements(elements(signed)[0][2][1])[0][1][1])[0][0]
+    payload = content[1]
+    if content[0] == 0x24:
+        payload = b"".join(piece for _, piece in elements(payload)[0])
+    fields = []
+    for _, item in elements(elements(payload)[0][0][1])[0]:
+        kind, _, value = elements(item)[0]
+        fields.append((int.from_bytes(kind[1], "big"), value[1]))
+    return fields
+
+
+def refresh_receipt(root, data, metric, at=None, not_before=None):
+    """The receipt that the exchange gives for `data`: kind RECEIPT, made at `at`, with `metric`,
+    and not to be asked again before `not_before` (a day later)."""
+    at = time.time() if at is None else at
+    old = dict(receipt_fields(data))
+    # What the exchange does to field 4: bytes read as text and written again.
+    garbled = old[4].decode(errors="replace").encode()
+    return make_receipt(root, [
+        (17, str(metric).encode()), (6, b"RECEIPT"), (2, old[2]), (3, old[3]), (4, garbled),
+        (5, base64.b64encode(secrets.token_bytes(64))), (7, old[7]), (12, receipt_time(at)),
+        (19, receipt_time(at + 86400 if not_before is None else not_before)),
+        (21, receipt_time(at + 90 * 86400)),
+    ])
 
 
 # The verifier.
@@ -608,6 +708,10 @@ def run(request):
     if command == "verify-assertion":
         return judged(verify_assertion, b64(request["object"]), b64(request["clientDataHash"]),
                       b64(request["publicKey"]), request["appID"], request["previousCounter"])
+    if command == "refresh-receipt":
+        made = refresh_receipt(Root.from_json(request["root"]), b64(request["receipt"]),
+                               request["metric"], request.get("at"), request.get("notBefore"))
+        return {"receipt": base64.b64encode(made).decode()}
     if command == "receipt":
         return judged(read_receipt, b64(request["receipt"]))
     raise SystemExit(f"peer_attest.py: no command {command}")

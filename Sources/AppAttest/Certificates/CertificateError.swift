@@ -8,6 +8,8 @@ public enum CertificateRole: String, Sendable {
     case intermediate
     /// The pinned root.
     case root
+    /// Signs receipts.
+    case signer
 }
 
 /// Why a certificate is not part of a good chain.

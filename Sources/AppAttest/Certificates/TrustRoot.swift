@@ -1,7 +1,7 @@
 internal import GateBytes
 internal import GateCrypto
 
-/// The certificate at which an attestation's chain must end, pinned whole: name and key alone are
+/// The certificate at which a chain must end, an attestation's or a receipt's, pinned whole: name and key alone are
 /// not enough, since a look-alike of Apple's root with the same key and another end date is in
 /// circulation.
 public struct TrustRoot: Sendable {
@@ -9,13 +9,18 @@ public struct TrustRoot: Sendable {
     let key: ECPublicKey
 
     /// Apple's App Attest root, embedded.
-    public static let apple: TrustRoot = {
+    public static let apple = embedded(AppleRoot.der)
+
+    /// Apple Root CA - G3, where receipts' chains end, embedded.
+    public static let appleReceipts = embedded(AppleReceiptRoot.der)
+
+    private static func embedded(_ der: [UInt8]) -> TrustRoot {
         do {
-            return try TrustRoot(der: AppleRoot.der)
+            return try TrustRoot(der: der)
         } catch {
             preconditionFailure("the embedded root is no root: \(error)")
         }
-    }()
+    }
 
     /// A root from one certificate in DER.
     ///

@@ -20,6 +20,8 @@ public struct OID: Hashable, Sendable {
     }
 
     static let basicConstraints = OID(known: [0x55, 0x1d, 0x13])
+    /// 1.2.840.113549.1.7.1: CMS data.
+    static let data = OID(known: pkcs7 + [0x01])
     static let ecPublicKey = OID(known: [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01])
     static let ecdsaWithSHA256 = OID(known: [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02])
     static let ecdsaWithSHA384 = OID(known: [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x03])
@@ -27,7 +29,13 @@ public struct OID: Hashable, Sendable {
     static let keyUsage = OID(known: [0x55, 0x1d, 0x0f])
     static let p256 = OID(known: [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07])
     static let p384 = OID(known: [0x2b, 0x81, 0x04, 0x00, 0x22])
+    static let sha256 = OID(
+        known: [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01])
+    /// 1.2.840.113549.1.7.2: CMS signed data.
+    static let signedData = OID(known: pkcs7 + [0x02])
 
+    /// 1.2.840.113635.100.6.2.3: marks an intermediate for application integration.
+    static let appleIntegrationAuthority = OID(known: apple + [0x06, 0x02, 0x03])
     /// 1.2.840.113635.100.8.2: the nonce of the attestation.
     static let appleNonce = OID(known: apple + [0x08, 0x02])
     /// 1.2.840.113635.100.8.5: fields about the key.
@@ -37,6 +45,11 @@ public struct OID: Hashable, Sendable {
     /// 1.2.840.113635.100.8.7: fields about the system.
     static let appleSystem = OID(known: apple + [0x08, 0x07])
 
+    /// 1.2.840.113635.100.12.15: marks a signer of fraud receipts.
+    static let appleReceiptSigner = OID(known: apple + [0x0c, 0x0f])
+
+    /// 1.2.840.113549.1.7
+    private static let pkcs7: [UInt8] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07]
     /// 1.2.840.113635.100
     private static let apple: [UInt8] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x63, 0x64]
 }

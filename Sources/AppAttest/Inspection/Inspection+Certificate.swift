@@ -65,7 +65,7 @@ extension Inspection {
     }
 
     /// A name's values in their order, e.g. `CN=…, O=Apple Inc.`; for the eye, not for comparing.
-    private static func distinguishedName(_ bytes: [UInt8], _ range: Range<Int>) -> String {
+    static func distinguishedName(_ bytes: [UInt8], _ range: Range<Int>) -> String {
         var parts: [String] = []
         do throws(DERError) {
             var outer = DERReader(bytes, range)

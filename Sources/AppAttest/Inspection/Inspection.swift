@@ -49,7 +49,9 @@ public enum Inspection {
             }
         }
         let isSequence = bytes.starts(with: [0x30, 0x80]) || bytes.starts(with: [0x30, 0x82])
-        if isSequence, bytes.prefix(24).contains(subsequence: signedData) { return .receipt }
+        if isSequence, bytes.prefix(24).contains(subsequence: OID.signedData.contents) {
+            return .receipt
+        }
         return isAuthenticatorData(bytes) ? .authenticatorData : .unknown
     }
 
@@ -70,7 +72,7 @@ public enum Inspection {
         case .assertion: return assertion(bytes)
         case .attestation: return attestation(bytes)
         case .authenticatorData: return authenticatorData(bytes)
-        case .receipt: return [Field("receipt", "CMS structure of \(bytes.count) bytes")]
+        case .receipt: return receipt(bytes)
         case .unknown: return [Field("fault", "unknown form, \(bytes.count) bytes")]
         }
     }
@@ -195,11 +197,6 @@ public enum Inspection {
     static func text(_ bytes: [UInt8], _ range: Range<Int>) -> String {
         String(decoding: bytes[range], as: UTF8.self)
     }
-
-    /// The contents of 1.2.840.113549.1.7.2, CMS signed data.
-    private static let signedData: [UInt8] = [
-        0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02,
-    ]
 }
 
 // The members of an object, found without asking for any.
