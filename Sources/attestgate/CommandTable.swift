@@ -9,7 +9,8 @@ package enum CommandTable {
             DeviceEnrolCommand.specification, DeviceRequestCommand.specification,
             DeviceAttestCommand.specification, DeviceAssertCommand.specification,
             VerifyAttestationCommand.specification, VerifyAssertionCommand.specification,
-            InspectCommand.specification, VersionCommand.specification, completion,
+            VerifyReceiptCommand.specification, InspectCommand.specification,
+            VersionCommand.specification, completion,
         ]
 
     private static let configuration = OptionSpecification(

@@ -4,7 +4,7 @@ internal import AppAttestWire
 /// `attestgate inspect`: an object field by field, without a judgement.
 enum InspectCommand {
     static let specification = CommandSpecification(
-        "inspect", summary: "print an attestation object, assertion or authenticator data",
+        "inspect", summary: "print an attestation object, assertion, authenticator data or receipt",
         operands: [
             OperandSpecification(
                 "FILE", help: "the object: raw bytes or base64 text; - is standard input")

@@ -30,7 +30,7 @@ struct TableTests {
             CommandTable.commands.map(\.name) == [
                 "run", "check", "demo", "device new", "device enrol", "device request",
                 "device attest", "device assert", "verify attestation", "verify assertion",
-                "inspect", "version", "completion",
+                "verify receipt", "inspect", "version", "completion",
             ])
     }
 

@@ -259,6 +259,68 @@ struct VerifyAssertionTests {
     }
 }
 
+@Suite("Verify: receipts of the simulated device")
+struct VerifyReceiptTests {
+    private func receipt(_ bench: Bench) -> String {
+        let object = bench.attest("--challenge", challenge).output
+        return bench.verify(object, "--challenge", challenge, "--json").text("receipt")
+    }
+
+    private func verify(
+        _ bench: Bench, _ receipt: String, _ arguments: String..., appID: String = Bench.appID
+    ) -> Run {
+        Run(
+            [
+                "verify", "receipt", "-", "--app-id", appID, "--root", bench.state + ".root.pem",
+            ] + arguments, input: Array(receipt.utf8))
+    }
+
+    @Test("a receipt that just arrived passes, and its fields are printed")
+    func good() {
+        let bench = Bench()
+        let run = verify(
+            bench, receipt(bench), "--public-key", bench.publicKey, "--environment", "production")
+        #expect(run.code == .done)
+        #expect(run.output.contains("\nverified\n"))
+        #expect(!run.output.contains("failed"))
+        for step in ReceiptStep.allCases { #expect(run.output.contains(step.rawValue)) }
+        #expect(run.output.contains(bench.publicKey))
+        let json = verify(bench, receipt(bench), "--json")
+        #expect(json.text("kind") == "ATTEST")
+        #expect(json.text("appID") == Bench.appID)
+        #expect(json.text("creationTime").hasSuffix("Z"))
+    }
+
+    @Test("each failure is named by its step, under the one reason")
+    func failures() throws {
+        let bench = Bench()
+        let other = Bench()
+        let receipt = receipt(bench)
+        func failed(_ run: Run) -> [String] {
+            #expect(run.code == .notHeld)
+            #expect(run.text("reason") == "receipt_invalid")
+            let steps = run.json["steps"] as? [[String: String]] ?? []
+            return steps.filter { $0["result"] == "failed" }.compactMap { $0["step"] }
+        }
+        #expect(failed(verify(bench, receipt, "--json", appID: "a.b")) == ["app_id"])
+        #expect(
+            failed(verify(bench, receipt, "--json", "--public-key", other.publicKey))
+                == ["public_key"])
+        #expect(
+            failed(verify(bench, receipt, "--json", "--environment", "development"))
+                == ["environment"])
+        #expect(failed(verify(other, receipt, "--json")) == ["chain"])
+        #expect(
+            failed(verify(bench, receipt, "--json", "--at", "2031-01-01T00:00:00Z"))
+                == ["freshness"])
+        #expect(failed(verify(bench, "", "--json")) == ["structure"])
+        let apple = Run(
+            ["verify", "receipt", "-", "--app-id", Bench.appID, "--json"],
+            input: Array(receipt.utf8))
+        #expect(failed(apple) == ["chain"])
+    }
+}
+
 @Suite("Verify: real objects", .enabled(if: SharedVectors.isPresent))
 struct RealObjectTests {
     @Test("every real attestation verifies at its time, and not today")
@@ -279,6 +341,29 @@ struct RealObjectTests {
             #expect(today.text("reason") == "certificate_expired", "\(name)")
             let inspection = Run(["inspect", "-", "--json"], input: object)
             #expect(inspection.text("kind") == "attestation", "\(name)")
+        }
+    }
+
+    @Test("every real receipt verifies at its time, and today the hint says what is missing")
+    func receipts() throws {
+        let vectors = SharedVectors.all("receipt")
+        #expect(vectors.count >= 11)
+        for (name, members) in vectors {
+            func text(_ key: String) -> String { members[key] as? String ?? "" }
+            let object = Array(text("receipt").utf8)
+            let arguments = [
+                "verify", "receipt", "-", "--app-id", text("appId"), "--public-key",
+                text("publicKeyX963"), "--environment", "development", "--json",
+            ]
+            let run = Run(arguments + ["--at", text("validAt")], input: object)
+            #expect(run.code == .done, "\(name): \(run.output) \(run.errors)")
+            #expect(run.json["riskMetric"] as? Int == Int(text("riskMetric")), "\(name)")
+            let today = Run(arguments, input: object)
+            #expect(today.text("reason") == "receipt_invalid", "\(name)")
+            #expect(today.text("hint") == "give the time the receipt arrived with --at")
+            let inspection = Run(["inspect", "-"], input: object)
+            #expect(inspection.output.hasPrefix("receipt, "), "\(name)")
+            #expect(inspection.output.contains(text("notBefore")), "\(name)")
         }
     }
 

@@ -1,9 +1,9 @@
 internal import GateBytes
 internal import GateCrypto
 
-/// The certificate at which a chain must end, an attestation's or a receipt's, pinned whole: name and key alone are
-/// not enough, since a look-alike of Apple's root with the same key and another end date is in
-/// circulation.
+/// The certificate at which a chain must end, an attestation's or a receipt's, pinned whole: name
+/// and key alone are not enough, since a look-alike of Apple's root with the same key and another
+/// end date is in circulation.
 public struct TrustRoot: Sendable {
     let certificate: Certificate
     let key: ECPublicKey

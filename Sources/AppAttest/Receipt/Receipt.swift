@@ -4,7 +4,7 @@ internal import GateCrypto
 /// Verifying a receipt: what Apple's fraud metric is asked with, and what it answers with.
 ///
 /// A receipt comes with each attestation (kind ``ReceiptKind/attest``) and from Apple's exchange
-/// (kind ``ReceiptKind/receipt``, with the metric). Apple signs it on a chain of its own, apart from
+/// (kind ``ReceiptKind/receipt``, with the metric). Apple signs it on a chain of its own, not on
 /// the attestation's, so a receipt and its attestation are judged apart.
 public enum Receipt {
     /// Real receipts take 3,600 to 4,000 bytes.
@@ -272,6 +272,7 @@ extension ReceiptExamination.Values {
             throw .fieldMissing(.creationTime)
         }
         guard let der = fields[.certificate] else { throw .fieldMissing(.certificate) }
+        // Why it cannot be read is of no use to anyone: Apple signed it.
         guard let certificate = try? Certificate(der),
             case .ellipticCurve(.p256, let point) = certificate.publicKey
         else { throw .fieldMalformed(.certificate) }

@@ -21,6 +21,20 @@ package enum RFC3339 {
         return Int64(date.daysSince1970 * 86_400 + clock - offset)
     }
 
+    /// `milliseconds` since 1970 as text, in UTC.
+    package static func text(milliseconds: Int64) -> String {
+        let day = milliseconds.quotient(floored: 86_400_000)
+        let rest = Int(milliseconds - day * 86_400_000)
+        let date = CivilDate(daysSince1970: Int(day))
+        func padded(_ value: Int, _ width: Int) -> String {
+            let digits = String(value)
+            return String(repeating: "0", count: max(0, width - digits.count)) + digits
+        }
+        return padded(date.year, 4) + "-" + padded(date.month, 2) + "-" + padded(date.day, 2) + "T"
+            + padded(rest / 3_600_000, 2) + ":" + padded(rest / 60_000 % 60, 2) + ":"
+            + padded(rest / 1000 % 60, 2) + "." + padded(rest % 1000, 3) + "Z"
+    }
+
     private struct Scanner {
         private let bytes: [UInt8]
         private var position = 0
@@ -67,5 +81,13 @@ package enum RFC3339 {
             else { return nil }
             return sign * (hours * 3600 + minutes * 60)
         }
+    }
+}
+
+extension Int64 {
+    /// The quotient by a positive divisor, rounded down.
+    fileprivate func quotient(floored divisor: Int64) -> Int64 {
+        let (quotient, rest) = quotientAndRemainder(dividingBy: divisor)
+        return rest < 0 ? quotient - 1 : quotient
     }
 }

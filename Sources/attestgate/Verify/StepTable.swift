@@ -25,6 +25,10 @@ struct StepTable {
         rows = steps.map { StepTable.row($0, \.reason) }
     }
 
+    init(_ steps: [StepResult<ReceiptStep, ReceiptError>]) {
+        rows = steps.map { StepTable.row($0, \.reason) }
+    }
+
     private static func row<Step: RawRepresentable<String>, Failure>(
         _ result: StepResult<Step, Failure>, _ reason: (Failure) -> String
     ) -> Row {

@@ -69,7 +69,8 @@ enum VerifyAttestationCommand {
             now = given ?? Now.seconds
             isTimeGiven = given != nil
             root = try RootFile.read(
-                arguments[VerifyAttestationCommand.root], console: console)
+                arguments[VerifyAttestationCommand.root], or: .apple, console: console,
+                command: "verify attestation")
             isJSON = arguments.has(SharedOptions.json)
             object = try InputFile.object(arguments.operands[0], console: console)
         }
@@ -127,7 +128,8 @@ enum VerifyAttestationCommand {
                 rows.append((name: "system", value: system.joined(separator: " ").printable))
             }
             rows += verified.extensions.rows
-            rows.append((name: "receipt", value: "\(verified.receipt.count) bytes, not judged"))
+            rows.append(
+                (name: "receipt", value: "\(verified.receipt.count) bytes, not judged here"))
             console.printTable(rows)
         }
 
@@ -159,16 +161,18 @@ enum VerifyAttestationCommand {
 
 /// The file that `--root` names.
 enum RootFile {
-    /// The root in the file at `path`, PEM or DER; Apple's for nil.
-    static func read(_ path: String?, console: Console) throws(CommandError) -> TrustRoot {
-        guard let path else { return .apple }
+    /// The root in the file at `path`, PEM or DER; `standard` for nil.
+    static func read(
+        _ path: String?, or standard: TrustRoot, console: Console, command: String
+    ) throws(CommandError) -> TrustRoot {
+        guard let path else { return standard }
         let bytes = try InputFile.bytes(path, console: console)
         do throws(TrustRootError) {
             // A certificate in DER is a SEQUENCE of more than 255 bytes; PEM is text.
             return try bytes.starts(with: [0x30, 0x82])
                 ? TrustRoot(der: bytes) : TrustRoot(pem: bytes)
         } catch {
-            throw .usage("\(path): \(error)", command: "verify attestation")
+            throw .usage("\(path): \(error)", command: command)
         }
     }
 }
