@@ -27,6 +27,7 @@ extension Builder {
             case .enforce: .enforce
             case .off: .off
             }
+        host.unmatchedRoute.share = nil
         host.unmatchedRoute.name = "\(names.first ?? "") unmatched"
         checkHost(host, line, body)
         return host

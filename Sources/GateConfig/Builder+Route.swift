@@ -35,6 +35,8 @@ extension Builder {
         }
         if upstream.place != nil, route.upstream.isEmpty { places.unclear.insert(line.place) }
         checkUpgrade(body, methods)
+        checkRequirements(body, route)
+        checkShare(route, chain, host, built)
         if case .deny = route.mode, upstream.words.first == nil { route.upstream = "" }
         return route
     }
@@ -52,6 +54,8 @@ extension Builder {
         let bytesMax = body.size("max")
         return Route(
             name: "", methods: [], path: "", isPrefix: true, mode: mode(setting("mode")),
+            share: share(setting("mode")), fallback: fallback(setting("fallback")),
+            requirements: requirements(chain),
             binding: Route.Binding(rawValue: setting("bind").text) ?? .clientData,
             purpose: setting("purpose").text, bodyBytesMax: bytesMax,
             bodyMemoryBytes: min(body.size("memory"), bytesMax), upstream: "",

@@ -485,6 +485,12 @@ package struct Route: Sendable, Equatable {
     package var isPrefix: Bool
     /// What the route does with a request.
     package var mode: Mode
+    /// The part of its requests that an enforced route judges; nil for all.
+    package var share: Share?
+    /// What becomes of a request that says its device cannot attest.
+    package var fallback: Fallback
+    /// What else a request must show once its proof holds.
+    package var requirements: Requirements
     /// What the client data of a proof is.
     package var binding: Binding
     /// The purpose its challenges are issued for.

@@ -116,6 +116,8 @@ enum Defaults {
     /// What an API call carries; up to 64 KiB of it in memory.
     static let body = "max=1m memory=64k"
     static let fallback = "deny"
+    /// A user waits for it, with Apple far away.
+    static let fallbackKeys = "timeout=2s"
     /// A proof is for the gate alone.
     static let passProof = "off"
 

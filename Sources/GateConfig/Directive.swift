@@ -122,6 +122,17 @@ struct Directive: Sendable {
         return copy
     }
 
+    /// The form of arguments that begin with `word`; nil when none does.
+    func form(of word: String?) -> Form? {
+        guard let word else { return forms.first { $0.positionals.isEmpty } }
+        return forms.first { form in
+            form.positionals.first?.choices.contains { $0.keyword == word } ?? false
+        }
+            ?? forms.first { form in
+                form.positionals.first?.choices.contains { $0.kind != nil } ?? false
+            }
+    }
+
     /// Whether it is only ever a block.
     var isBlock: Bool { opens != nil && opensWith == nil }
 }

@@ -285,7 +285,7 @@ enum DirectiveTable {
         Directive(
             "mode", .route,
             """
-            off | enforce [~SHARE] [~by=key_id|account|address] [~else=monitor|off] | monitor | \
+            off | enforce [SHARE] [by=key_id|account|address] [else=monitor|off] | monitor | \
             deny COUNT
             """, "what happens to a request"
         ).defaulting(Defaults.mode).within(["": Limits.denyStatus]),
@@ -307,10 +307,10 @@ enum DirectiveTable {
         Directive(
             "fallback", .route,
             """
-            deny | ~allow_unverified | ~devicecheck [also_enrolled] bit0=0|1 bit1=0|1 rate=RATE \
+            deny | allow_unverified | ~devicecheck [also_enrolled] bit0=0|1 bit1=0|1 rate=RATE \
             timeout=DURATION
             """, "what a device that cannot attest gets"
-        ).defaulting(Defaults.fallback),
+        ).defaulting(Defaults.fallback).completing(Defaults.fallbackKeys),
         Directive("set_bits", .route, "bit0=0|1 bit1=0|1", "DeviceCheck bits set after success")
             .later,
         Directive(
@@ -318,8 +318,8 @@ enum DirectiveTable {
             """
             category NAME… [absent] | bundle_version >= DOTTED [absent] | metric <= COUNT [absent] \
             | key_age >= DURATION
-            """, "what else a request must show"
-        ).repeating().later,
+            """, "what else a request must show; absent: or that it is not known"
+        ).repeating(.byFirstArgument).within(["": Limits.metric]),
         Directive("upgrade", .route, "websocket", "protocols let through"),
         Directive(
             "timeouts", .route,

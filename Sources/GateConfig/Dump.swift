@@ -80,8 +80,7 @@ private struct DumpWriter {
         case .never:
             write(resolver.setting(row.name, row.level, in: chain), blocks)
         case .byFirstArgument:
-            for text in row.defaults {
-                let first = String(text.prefix { $0 != " " })
+            for first in row.firsts {
                 write(resolver.setting(row.name, row.level, in: chain, first: first), blocks)
             }
         case .always:
@@ -175,6 +174,13 @@ private struct DumpWriter {
 
     private func origin(_ place: Place?) -> String {
         place.map { "\(files[$0.file].name):\($0.line)" } ?? "default"
+    }
+}
+
+extension Directive {
+    /// The first arguments of one that stands once for each.
+    fileprivate var firsts: [String] {
+        forms.flatMap { $0.positionals.first?.choices.compactMap(\.keyword) ?? [] }
     }
 }
 

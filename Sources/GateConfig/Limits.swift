@@ -33,6 +33,8 @@ enum Limits {
     static let keepalive = 0...1_000_000
     /// Statuses of `deny`.
     static let denyStatus = 400...599
+    /// The greatest fraud metric that passes: Apple counts a device's keys of a month.
+    static let metric = 0...1_000_000
     /// Header fields of a request.
     static let headerFields = 1...1000
     /// A request's head, one field of it, or its target, in bytes: the smallest that real clients

@@ -86,11 +86,13 @@ struct Resolver {
         guard let directive = DirectiveTable.find(name, at: level) else {
             preconditionFailure("no directive \(name) in \(level)")
         }
-        let lines = blocks.compactMap { block in
+        var lines = blocks.compactMap { block in
             block.lines.first { line in
                 line.directive.name == name && (first == nil || line.words.first == first)
             }
         }
+        // A line that begins with a word has chosen anew: no keys of another choice belong to it.
+        if let nearest = lines.first, !nearest.words.isEmpty { lines = [nearest] }
         var setting = Setting(directive: directive)
         setting.place = lines.first?.place
         setting.isFaulty = lines.first?.isFaulty ?? false
@@ -105,13 +107,13 @@ struct Resolver {
         return setting
     }
 
-    /// The keys that complete what `lines` give; nil where the directive is off.
+    /// The keys that complete what `lines` give; nil where what was chosen has none.
     private func completion(
         of directive: Directive, _ lines: [ParsedLine]
     ) -> [ParsedArgument]? {
-        guard let line = lines.first, !line.arguments.isEmpty, line.words.first != "off" else {
-            return nil
-        }
+        guard let line = lines.first, !line.arguments.isEmpty,
+            directive.form(of: line.words.first)?.keys.isEmpty == false
+        else { return nil }
         return completions[directive.level]?[directive.name]
     }
 

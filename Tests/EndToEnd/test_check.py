@@ -189,9 +189,7 @@ class Check(case.Case):
             "host": ["account subrequest service /who X-Account cache=5s",
                      "account client_cert subject"],
             "routes": ["bind body challenge=none", "bind envelope", "inline_enroll on",
-                       "fallback devicecheck bit1=0", "set_bits bit0=1",
-                       "require category app_store",
-                       "mode enforce 25% by=key_id else=monitor"],
+                       "fallback devicecheck bit1=0", "set_bits bit0=1"],
             "store": ["durability relaxed 20ms"],
         }
         for where, lines in later.items():

@@ -357,7 +357,10 @@ struct TableTests {
         #expect(
             text.contains(
                 "  snapshot every=DURATION after=SIZE    (not available in this version)\n"))
-        #expect(text.contains("  mode off | enforce | monitor | deny COUNT\n"))
+        #expect(
+            text.contains(
+                "  mode off | enforce [SHARE] by=key_id|account|address else=monitor|off | monitor "
+                    + "| deny COUNT\n"))
         #expect(!text.contains("~"))
     }
 

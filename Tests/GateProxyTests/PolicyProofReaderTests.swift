@@ -406,3 +406,25 @@ struct SignedRequestTests {
         }
     }
 }
+
+@Suite("Proof: the key ID alone")
+struct ProofReaderKeyIDTests {
+    private func found(_ lines: [String]) throws -> Bytes32? {
+        ProofReader.keyID(try request("POST /v1/a", lines), makeFields())
+    }
+
+    @Test("it is read where it is single and well formed, whatever the rest is")
+    func whole() throws {
+        #expect(try found([key]) == keyID)
+        #expect(try found([key, "App-Attest-Assertion: ?"]) == keyID)
+    }
+
+    @Test("otherwise there is none")
+    func none() throws {
+        #expect(try found([]) == nil)
+        #expect(try found([key, key]) == nil)
+        #expect(try found(["App-Attest-Key-Id: "]) == nil)
+        #expect(try found(["App-Attest-Key-Id: \(Base64.encode([1, 2, 3]))"]) == nil)
+        #expect(try found([key.replacing("-Key-Id", with: "_Key_Id")]) == nil)
+    }
+}

@@ -20,6 +20,11 @@ struct RiskSignalsTests {
                     keyAge: 0, isNewKey: true, category: ValidationCategory(rawValue: 4),
                     bundleVersion: "412"))
                 == "key-age=0, new-key, category=app_store, version=\"412\"")
+        #expect(
+            value(RiskSignals(metric: 3, metricAge: 60, keyAge: 5, isNewKey: true))
+                == "metric=3, metric-age=60, key-age=5, new-key")
+        #expect(value(RiskSignals(metric: 0)) == "metric=0")
+        #expect(value(RiskSignals(areExtensionsUnreadable: true)) == "")
     }
 
     @Test("every category has its name, others are numbers")
@@ -101,6 +106,7 @@ struct RiskSignalsTests {
             let kept = signals(record(1), extensions)
             #expect(kept.bundleVersion == "10")
             #expect(kept.category?.rawValue == 3)
+            #expect(kept.areExtensionsUnreadable == (extensions == .unreadable))
         }
     }
 }

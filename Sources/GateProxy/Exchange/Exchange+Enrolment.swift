@@ -108,8 +108,7 @@ extension Exchange {
 
     private func isRegistered(_ keyID: Bytes32, _ host: HostRuntime) -> Bool {
         guard let app = host.app, let key = context.store.key(keyID) else { return false }
-        return key.account == account && app.app.appIDs.contains(key.app)
-            && key.environment == app.environmentCode && !key.isRevoked
+        return app.takes(key, of: account) && !key.isRevoked
     }
 
     private func enrol(

@@ -16,34 +16,62 @@ internal import GateStore
 extension Exchange {
     /// Judges a request to an enforced or monitored route by its head.
     func judge(_ head: RequestHead, _ host: HostRuntime, _ route: Route) {
-        guard !RequestKind.isEarlyData(head) else {
-            return fail(Refusal(.unverifiable, as: .tooEarly))
-        }
+        if route.share?.basis == .address { place(head, host) }
+        let isPlaced = route.share == nil || placement != nil
+        guard !isPlaced || goesOn(head, route) else { return }
         guard takeAccount(head, host) else { return }
+        guard isPlaced || goesOn(head, route) else { return }
         guard let app = host.app else { return fail(Refusal(.noRoute, at: .checks)) }
         guard let proof = readProof(head, host, route) else { return }
-        if case .length(let count) = head.framing {
-            if route.mode == .monitor, count > route.bodyMemoryBytes {
-                return fail(Refusal(.unverifiable, at: .checks))
-            }
-            if route.mode == .enforce, count > route.bodyBytesMax {
-                return fail(Refusal(.tooLarge, at: .checks))
-            }
-        }
+        guard takeLength(head, route) else { return }
         admit(
             proof, head,
             Admission.Terms(
                 scope: host.scope(route.purpose), app: app,
                 account: account, challenges: context.challenges,
-                store: context.store, now: context.unixMilliseconds()))
+                requirements: route.requirements, store: context.store,
+                now: context.unixMilliseconds()))
         guard !isAnswered, case .none = sink else { return }
         hold(head, route)
+    }
+
+    /// What is decided before anything of the proof is read.
+    /// - Returns: False when the request has been refused, or has gone on without judgement.
+    private func goesOn(_ head: RequestHead, _ route: Route) -> Bool {
+        if mode == .off {
+            guard let permit = Permit.unguarded(route, placement) else { return false }
+            forwardStreaming(permit)
+            return false
+        }
+        guard !RequestKind.isEarlyData(head) else {
+            fail(Refusal(.unverifiable, as: .tooEarly))
+            return false
+        }
+        return true
+    }
+
+    /// Judges the declared length of the body.
+    /// - Returns: False when the request has been refused for it.
+    func takeLength(_ head: RequestHead, _ route: Route) -> Bool {
+        guard case .length(let count) = head.framing else { return true }
+        if mode == .monitor, count > route.bodyMemoryBytes {
+            fail(Refusal(.unverifiable, at: .checks))
+            return false
+        }
+        if mode == .enforce, count > route.bodyBytesMax {
+            fail(Refusal(.tooLarge, at: .checks))
+            return false
+        }
+        return true
     }
 
     /// Reads the account where the host has a source for it.
     /// - Returns: False when the request has been refused for it.
     func takeAccount(_ head: RequestHead, _ host: HostRuntime) -> Bool {
-        guard host.fields.hasAccounts else { return true }
+        guard host.fields.hasAccounts else {
+            place(head, host)
+            return true
+        }
         switch AccountReader.read(head, host.fields, isTrusted: isPeerTrusted) {
         case .absent:
             fail(Refusal(.accountAbsent, at: .checks))
@@ -54,7 +82,8 @@ extension Exchange {
             fail(Refusal(.malformed, at: .checks))
             return false
         }
-        guard !context.store.isBlocked(account: account) else {
+        place(head, host)
+        guard mode == .off || !context.store.isBlocked(account: account) else {
             fail(Refusal(.accountBlocked, at: .checks))
             return false
         }
@@ -64,9 +93,11 @@ extension Exchange {
     private func readProof(_ head: RequestHead, _ host: HostRuntime, _ route: Route) -> Proof? {
         let reading = ProofReader.read(head, host.fields, route.binding)
         switch reading.outcome {
+        case .absent where reading.isUnsupported:
+            log.isUnsupported = true
+            fallBack(reading, head, route)
         case .absent:
-            log.isUnsupported = reading.isUnsupported
-            fail(Refusal(reading.isUnsupported ? .unsupported : .proofAbsent, at: .checks))
+            fail(Refusal(.proofAbsent, at: .checks))
         case .malformed(let reason):
             fail(Refusal(reason, at: .fields))
         case .proof(let proof):
@@ -90,7 +121,7 @@ extension Exchange {
     }
 
     /// Holds the body and, where the client waits for it, asks for it.
-    private func hold(_ head: RequestHead, _ route: Route) {
+    func hold(_ head: RequestHead, _ route: Route) {
         sink = .held(
             HeldBody(
                 memoryBytesMax: route.bodyMemoryBytes,
@@ -101,7 +132,7 @@ extension Exchange {
 
     /// Whether `body max` binds: a monitored body is bounded where its length must be sent.
     private func isBodyBounded(_ route: Route) -> Bool {
-        route.mode == .enforce || pool?.upstream.isLengthRequired == true
+        mode == .enforce || pool?.upstream.isLengthRequired == true
     }
 
     /// Verifies the admission's signature.
@@ -173,6 +204,7 @@ extension Exchange {
 
     /// The body is complete: compare its hash, or use it.
     func bodyComplete(_ held: HeldBody) {
+        if let fallback { return fallbackBodyComplete(held, fallback) }
         let hash = held.finish()
         do throws(Reason) {
             try admission?.checkBody(hash)
@@ -191,7 +223,7 @@ extension Exchange {
 
     /// Takes a place within `max_active` before a commit that follows the complete body: where
     /// there is none, the proof is not spent.
-    private func reserveSlot(then: @escaping (Exchange) -> Void) {
+    func reserveSlot(then: @escaping (Exchange) -> Void) {
         guard let slot = pool?.makeSlot() else { return then(self) }
         self.slot = slot
         slot.take { [weak self] isTaken in
@@ -219,12 +251,13 @@ extension Exchange {
 
     /// Refuses on an enforced route; on a monitored one counts the reason and forwards.
     func fail(_ refusal: Refusal) {
-        guard let route, route.mode == .monitor, let permit = Permit.monitored(route) else {
+        guard let route, let permit = Permit.monitored(route, placement) else {
             return refuse(refusal)
         }
         guard !isOver, !isAnswered else { return }
         log.reason = refusal.reason
         admission = nil
+        fallback = nil
         var held: HeldBody?
         if case .held(let body) = sink { held = body }
         forwardRest(permit, after: held)

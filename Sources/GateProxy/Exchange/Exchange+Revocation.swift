@@ -12,9 +12,7 @@ extension Exchange {
     func revoke(_ keyID: Bytes32, _ host: HostRuntime, _ held: HeldBody) throws(Refusal) {
         log.keyID = keyID
         guard host.fields.hasAccounts else { return try revokeByProof(keyID, host, held) }
-        guard let app = host.app, let key = context.store.key(keyID),
-            key.account == account, app.app.appIDs.contains(key.app),
-            key.environment == app.environmentCode
+        guard let app = host.app, let key = context.store.key(keyID), app.takes(key, of: account)
         else { return answer(EnrolmentAnswer.revoked) }
         awaitStore()
         let bound = LoopBound(self, on: worker.loop)

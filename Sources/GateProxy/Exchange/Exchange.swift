@@ -44,6 +44,8 @@ final class Exchange {
     private(set) var route: Route?
     /// The account; empty where there is none.
     var account: [UInt8] = []
+    /// Where it falls with its route's share; nil without one, and before that is known.
+    var placement: SharePlacement?
     var sink = BodySink.none
     /// Whether the path has two readings, on a host where that is only counted.
     private(set) var isPathAmbiguous = false
@@ -58,6 +60,8 @@ final class Exchange {
     // The judgement of a protected request (Exchange+Judgement).
     var admission: Admission?
     var commit = CommitState.none
+    /// What its fields say where it has no proof and its route's fallback has taken it.
+    var fallback: ProofReading?
     /// What becomes of the request once enough of its body is here, on an enrolment path.
     var enrolment: PendingCall?
     /// Passes where the store keeps a request waiting too long; nil while none waits.
@@ -225,7 +229,7 @@ final class Exchange {
     }
 
     private func hold(_ bytes: [UInt8], _ range: Range<Int>, in held: HeldBody) {
-        if route?.mode == .monitor, enrolment == nil, !isLengthAwaited,
+        if mode == .monitor, enrolment == nil, !isLengthAwaited,
             !held.fitsInMemory(range.count)
         {
             // A monitored body is held in memory only; what does not fit goes on unjudged.
@@ -302,7 +306,7 @@ final class Exchange {
     // MARK: Forwarding
 
     /// Forwards with both bodies streaming: off routes and preflights.
-    private func forwardStreaming(_ permit: consuming Permit) {
+    func forwardStreaming(_ permit: consuming Permit) {
         guard let head else { return }
         if isLengthWanted(head) { return holdForLength(permit, nil) }
         if case .length(let count) = head.framing, let route, count > route.bodyBytesMax,
@@ -449,7 +453,7 @@ final class Exchange {
 
     /// The challenge that goes with every answer to a verified request (`protocol.md` §1).
     func challengeOfVerified() -> [UInt8]? {
-        guard case .verified = log.verdict, let host, let route, route.mode == .enforce else {
+        guard case .verified = log.verdict, let host, let route, mode == .enforce else {
             return nil
         }
         return worker.issue(purpose: route.purpose, host: host, account: account).value

@@ -5,8 +5,12 @@
 //   preflight let through ─────── Permit.preflight ──────────────► verdict off
 //   proof whose checks all passed, commit durable, body equal
 //                          ────── Admission.permit ──────────────► verdict verified
+//   no proof, the device cannot attest, and the route says allow_unverified
+//                          ────── Permit.unverified ─────────────► verdict unverified
 //   monitored route, whatever was found
 //                          ────── Permit.monitored ──────────────► verdict monitored
+//
+// A route that enforces a share is off or monitored for those outside of it.
 //
 // `Admission` is the order of verification of `protocol.md` §4, from the well-formed proof on. Each
 // step throws the reason it refused for; the caller does the waiting (body, commit).
@@ -31,9 +35,16 @@ struct Permit: ~Copyable {
         self.operationID = operationID
     }
 
-    /// For a request that a route with mode off takes; nil for any other route.
-    static func unguarded(_ route: Route) -> Permit? {
-        route.mode == .off ? Permit(.off) : nil
+    /// For a request that a route with mode off takes, or one outside a share whose `else` is off;
+    /// nil for any other.
+    static func unguarded(_ route: Route, _ placement: SharePlacement? = nil) -> Permit? {
+        route.mode == .off || isOutside(route, placement, .off) ? Permit(.off) : nil
+    }
+
+    private static func isOutside(
+        _ route: Route, _ placement: SharePlacement?, _ otherwise: Share.Otherwise
+    ) -> Bool {
+        route.share?.otherwise == otherwise && placement?.outside == otherwise
     }
 
     /// For a CORS preflight that ``RouteTable`` lets pass; nil for any other match.
@@ -42,10 +53,19 @@ struct Permit: ~Copyable {
         return Permit(.off)
     }
 
-    /// For a request to a monitored route that an enforcing one would have refused; nil for any
-    /// other route.
-    static func monitored(_ route: Route) -> Permit? {
-        route.mode == .monitor ? Permit(.monitored) : nil
+    /// For a request to a monitored route, or one outside a share whose `else` is monitor, that
+    /// would have been refused; nil for any other.
+    static func monitored(_ route: Route, _ placement: SharePlacement? = nil) -> Permit? {
+        route.mode == .monitor || isOutside(route, placement, .monitor) ? Permit(.monitored) : nil
+    }
+
+    /// For a request without proof that says its device cannot attest, where the route's fallback
+    /// is `allow_unverified`; nil for any other.
+    static func unverified(_ route: Route, _ reading: ProofReading) -> Permit? {
+        guard route.fallback == .allowUnverified, reading.isUnsupported,
+            case .absent = reading.outcome
+        else { return nil }
+        return Permit(.unverified)
     }
 }
 
@@ -59,6 +79,8 @@ struct Admission: ~Copyable {
         /// Empty under `account none`.
         let account: [UInt8]
         let challenges: Challenges
+        /// What else the route asks for.
+        var requirements = Requirements()
         let store: Store
         /// Milliseconds of UTC since 1970.
         let now: Int64
@@ -77,12 +99,14 @@ struct Admission: ~Copyable {
     private var operationID: [UInt8]?
     private let checked: CheckedAssertion
     private var verified: VerifiedAssertion?
+    private let requirements: Requirements
     private let now: Int64
 
     private init(
         _ statement: Proof.Statement, challenge: OpenedChallenge, key: KeyRecord,
-        checked: CheckedAssertion, now: Int64
+        checked: CheckedAssertion, requirements: Requirements, now: Int64
     ) {
+        self.requirements = requirements
         self.statement = statement
         self.challenge = challenge
         self.key = key
@@ -109,7 +133,8 @@ struct Admission: ~Copyable {
             throw mismatch
         }
         return Admission(
-            proof.statement, challenge: challenge, key: key, checked: checked, now: terms.now)
+            proof.statement, challenge: challenge, key: key, checked: checked,
+            requirements: terms.requirements, now: terms.now)
     }
 
     private static func check(
@@ -149,9 +174,7 @@ struct Admission: ~Copyable {
         _ keyID: Bytes32, _ terms: borrowing Terms
     ) throws(Reason) -> KeyRecord {
         guard let key = terms.store.key(keyID) else { throw .keyUnknown }
-        guard key.account == terms.account, terms.app.app.appIDs.contains(key.app),
-            key.environment == terms.app.environmentCode
-        else { throw .keyForeign }
+        guard terms.app.takes(key, of: terms.account) else { throw .keyForeign }
         guard !key.isRevoked else { throw .keyRevoked }
         return key
     }
@@ -183,8 +206,12 @@ struct Admission: ~Copyable {
         } catch {
             throw Refusal(Reason(error), at: .checks)
         }
-        guard case .clientData(let clientData, _) = statement else { return }
-        operationID = try SignedRequest.operationID(clientData)
+        if case .clientData(let clientData, _) = statement {
+            operationID = try SignedRequest.operationID(clientData)
+        }
+        guard !requirements.isEmpty, let extensions = verified?.extensions else { return }
+        let signals = RiskSignals(self.key, extensions, others: [], now: now / 1000)
+        if let reason = requirements.unmet(by: signals) { throw Refusal(reason, at: .checks) }
     }
 
     /// What to commit, once the signature holds.

@@ -9,6 +9,7 @@ internal import GateHTTP
 internal import GateHTTP2
 internal import GateLock
 package import GateRuntime
+internal import GateStore
 internal import GateTLS
 
 /// A fault that keeps a start from happening, beyond what the configuration's check finds.
@@ -48,6 +49,11 @@ package final class AppRuntime: Sendable {
     /// The relying party ID hash of one of the app's App IDs; nil when it is not one of them.
     func relyingPartyIDHash(of appID: String) -> Bytes32? {
         app.appIDs.firstIndex(of: appID).map { relyingPartyIDHashes[$0] }
+    }
+
+    /// Whether `key` is one of this app, of its environment and of `account`.
+    func takes(_ key: KeyRecord, of account: [UInt8]) -> Bool {
+        key.account == account && app.appIDs.contains(key.app) && key.environment == environmentCode
     }
 
     /// The environment as the store keeps it.

@@ -94,6 +94,18 @@ package enum ProofReader {
             outcome: outcome, isUnsupported: isUnsupported, deviceToken: deviceToken)
     }
 
+    /// The key ID alone, where `head` has one that is well formed and single.
+    package static func keyID(_ head: RequestHead, _ fields: HostFields) -> Bytes32? {
+        var found: Range<Int>?
+        for line in head.fields {
+            let match = fields.table.match(head.bytes, line.name)
+            guard match.use == .keyID, match.isExact else { continue }
+            guard found == nil, line.value.count <= fieldBytesMax else { return nil }
+            found = line.value
+        }
+        return found.flatMap { ProofText.keyID(head.bytes, $0) }
+    }
+
     private static func readClientData(
         _ bytes: [UInt8], _ values: ProofValues
     ) -> ProofReading.Outcome {

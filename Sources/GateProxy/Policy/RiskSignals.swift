@@ -4,6 +4,10 @@ package import GateStore
 
 /// Signals about a key or app, none of them a verdict; what is not known is nil.
 package struct RiskSignals: Sendable, Equatable {
+    /// Apple's fraud metric of the device: how many keys it made in a month, about.
+    package var metric: Int?
+    /// Seconds since Apple said so.
+    package var metricAge: Int?
     /// Seconds since the key was enrolled.
     package var keyAge: Int?
     /// Whether the key was enrolled within ``newKeySeconds`` while its account had another.
@@ -12,19 +16,25 @@ package struct RiskSignals: Sendable, Equatable {
     package var category: ValidationCategory?
     /// The bundle version of OS 27.
     package var bundleVersion: String?
+    /// Whether the assertion's extensions are there and not to be read.
+    package var areExtensionsUnreadable: Bool
 
     /// How long a key counts as new.
     package static let newKeySeconds: Int64 = 86_400
 
     /// Signals by their parts.
     package init(
-        keyAge: Int? = nil, isNewKey: Bool = false, category: ValidationCategory? = nil,
-        bundleVersion: String? = nil
+        metric: Int? = nil, metricAge: Int? = nil, keyAge: Int? = nil, isNewKey: Bool = false,
+        category: ValidationCategory? = nil, bundleVersion: String? = nil,
+        areExtensionsUnreadable: Bool = false
     ) {
+        self.metric = metric
+        self.metricAge = metricAge
         self.keyAge = keyAge
         self.isNewKey = isNewKey
         self.category = category
         self.bundleVersion = bundleVersion
+        self.areExtensionsUnreadable = areExtensionsUnreadable
     }
 
     /// What is known of `key` at `now` (unix seconds): of its extensions those of the assertion
@@ -43,6 +53,7 @@ package struct RiskSignals: Sendable, Equatable {
             members?.validationCategory
             ?? key.category.map { ValidationCategory(rawValue: UInt32($0)) }
         bundleVersion = members?.bundleVersion ?? key.bundleVersion
+        areExtensionsUnreadable = extensions == .unreadable
     }
 
     /// The value of `App-Attest-Risk`, an RFC 8941 dictionary; empty when nothing is known.
@@ -52,7 +63,9 @@ package struct RiskSignals: Sendable, Equatable {
             if !value.isEmpty { value.append(contentsOf: ", ".utf8) }
             value.append(contentsOf: text.utf8)
         }
-        if let keyAge { member("key-age=\(max(0, min(keyAge, RiskSignals.integerMax)))") }
+        if let metric { member("metric=\(RiskSignals.integer(metric))") }
+        if let metricAge { member("metric-age=\(RiskSignals.integer(metricAge))") }
+        if let keyAge { member("key-age=\(RiskSignals.integer(keyAge))") }
         if isNewKey { member("new-key") }
         if let category { member("category=\(category)") }
         if let bundleVersion, let text = RiskSignals.string(bundleVersion) {
@@ -61,8 +74,8 @@ package struct RiskSignals: Sendable, Equatable {
         return value
     }
 
-    /// The greatest integer of RFC 8941.
-    private static let integerMax = 999_999_999_999_999
+    /// `value` as none of RFC 8941's integers is greater, and none below zero.
+    private static func integer(_ value: Int) -> Int { max(0, min(value, 999_999_999_999_999)) }
 
     /// `text` as a string of RFC 8941 §3.3.3; nil where it has what none can hold, or is over 128
     /// bytes.
