@@ -7,6 +7,7 @@ enum Waiter: Sendable {
     /// `revealed` is the key that may be seen from then on.
     case enrol(EnrolOutcome, revealed: KeyReference?, @Sendable (EnrolOutcome) -> Void)
     case revoke(RevokeOutcome, @Sendable (RevokeOutcome) -> Void)
+    case token(@Sendable (TokenOutcome) -> Void)
 
     /// The key that may be seen once the call's record is durable.
     var revealed: KeyReference? {
@@ -25,6 +26,8 @@ enum Waiter: Sendable {
             reply(isDurable ? outcome : .unavailable)
         case .revoke(let outcome, let reply):
             reply(isDurable ? outcome : .unavailable)
+        case .token(let reply):
+            reply(isDurable ? .spent : .unavailable)
         }
     }
 }

@@ -14,6 +14,7 @@ internal import GateBytes
 /// 3 revoke   key ID 32 · time 4
 /// 4 spend    challenge 20
 /// 5 block    time 4 · blocked 1 (0 or 1) · account text
+/// 6 token    hash of a DeviceCheck token 32 · time 4, when it was spent
 /// ```
 /// Every record may be replayed more than once: a counter takes the maximum, a set inserts, a
 /// revocation sticks, and the last block record of an account holds.
@@ -23,6 +24,7 @@ enum Record: Equatable {
     case enrol(NewKey, SpentChallenge, time: UInt32)
     case revoke(keyID: Bytes32, time: UInt32)
     case spend(SpentChallenge)
+    case token(Bytes32, time: UInt32)
 
     struct Admit: Equatable {
         var keyID: Bytes32
@@ -35,7 +37,7 @@ enum Record: Equatable {
     /// Whether every text fits its length; one that does not is never written.
     var isEncodable: Bool {
         switch self {
-        case .admit, .revoke, .spend:
+        case .admit, .revoke, .spend, .token:
             true
         case .block(let account, _, _):
             account.count <= StoreLimits.textBytesMax
@@ -56,6 +58,7 @@ enum Record: Equatable {
                 + key.receipt.count
         case .revoke: 37
         case .spend: 21
+        case .token: 37
         }
     }
 }
@@ -82,6 +85,10 @@ extension Record {
         case .spend(let challenge):
             bytes.append(4)
             bytes.append(challenge)
+        case .token(let hash, let time):
+            bytes.append(6)
+            bytes.append(hash)
+            bytes.append(bigEndian: time)
         }
     }
 
@@ -109,6 +116,7 @@ extension Record {
         case 3: parseRevoke(&reader)
         case 4: reader.readChallenge().map(Record.spend)
         case 5: parseBlock(&reader)
+        case 6: parseToken(&reader)
         default: nil
         }
     }
@@ -138,6 +146,11 @@ extension Record {
     private static func parseRevoke(_ reader: inout ByteReader) -> Record? {
         guard let keyID = reader.readBytes32(), let time = reader.readUInt32() else { return nil }
         return .revoke(keyID: keyID, time: time)
+    }
+
+    private static func parseToken(_ reader: inout ByteReader) -> Record? {
+        guard let hash = reader.readBytes32(), let time = reader.readUInt32() else { return nil }
+        return .token(hash, time: time)
     }
 
     private static func parseEnrol(_ reader: inout ByteReader) -> Record? {

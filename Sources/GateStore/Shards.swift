@@ -1,14 +1,16 @@
 internal import GateBytes
 internal import GateLock
 
-/// Everything the store holds in memory, in shards of three kinds, each shard behind its own lock.
+/// Everything the store holds in memory, in shards of four kinds, each shard behind its own lock.
 ///
-/// Locks are taken in one order: spent challenges, account, key, and last the queue of the log.
+/// Locks are taken in one order: spent challenges, account, key, and last the queue of the log;
+/// tokens, with nothing but the queue.
 /// Nobody holds two of one kind.
 struct Shards: Sendable {
     private let spentTables: [Lock<SpentTable>]
     private let accountTables: [Lock<AccountTable>]
     private let keyTables: [Lock<KeyTable>]
+    private let tokenTables: [Lock<DeviceTokenTable>]
 
     /// Empty shards, `count` of each kind, a power of two.
     init(count: Int, now: UInt32) {
@@ -16,6 +18,7 @@ struct Shards: Sendable {
         spentTables = (0..<count).map { _ in Lock(SpentTable(now: now)) }
         accountTables = (0..<count).map { _ in Lock(AccountTable()) }
         keyTables = (0..<count).map { _ in Lock(KeyTable()) }
+        tokenTables = (0..<count).map { _ in Lock(DeviceTokenTable(now: now)) }
     }
 
     private func number(_ hash: UInt64) -> Int {
@@ -35,6 +38,13 @@ struct Shards: Sendable {
     ) -> Result {
         let shard = number(keyID[word: 0])
         return keyTables[shard].withLock { body(&$0, UInt16(shard)) }
+    }
+
+    /// Runs `body` on the shard of a token's hash.
+    func withTokens<Result>(
+        _ hash: Bytes32, _ body: (inout DeviceTokenTable) -> Result
+    ) -> Result {
+        tokenTables[number(hash[word: 0])].withLock(body)
     }
 
     /// Runs `body` on the shard of `account`, with its number and the account's hash.
@@ -94,13 +104,15 @@ struct Shards: Sendable {
     /// Forgets the spent challenges whose life was over by `now`, one shard after the other.
     func forget(now: UInt32) {
         for table in spentTables { table.withLock { $0.forget(now: now) } }
+        for table in tokenTables { table.withLock { $0.forget(now: now) } }
     }
 
-    /// Keys, spent challenges and accounts.
-    var counts: (keys: Int, spent: Int, accounts: Int) {
+    /// Keys, spent challenges, spent tokens and accounts.
+    var counts: (keys: Int, spent: Int, tokens: Int, accounts: Int) {
         (
             keyTables.reduce(0) { $0 + $1.withLock { $0.count } },
             spentTables.reduce(0) { $0 + $1.withLock { $0.count } },
+            tokenTables.reduce(0) { $0 + $1.withLock { $0.count } },
             accountTables.reduce(0) { $0 + $1.withLock { $0.count } }
         )
     }
@@ -200,6 +212,9 @@ extension Shards {
             return change(keyID) { $0.isRevoked = true }
         case .spend(let challenge):
             spend(challenge)
+            return true
+        case .token(let hash, let time):
+            withTokens(hash) { $0.insert(hash, time: time) }
             return true
         }
     }

@@ -266,7 +266,7 @@ extension Store {
         return queue.withLock { queue in
             StoreFigures(
                 keys: counts.keys, keysByApp: keysByApp, spentChallenges: counts.spent,
-                accounts: counts.accounts,
+                spentTokens: counts.tokens, accounts: counts.accounts,
                 logBytes: queue.logBytes, segments: queue.segments,
                 lastSequence: queue.durableSequence, batches: queue.batches)
         }

@@ -59,6 +59,11 @@ package enum StoreLimits {
     package static let waitingBytesMax = 1 << 20
     /// Seconds a spent challenge is remembered after it expired (`protocol.md` §1).
     package static let spentLifeSeconds: UInt32 = 3600
+    /// Seconds a spent DeviceCheck token is remembered (`protocol.md` §8).
+    package static let tokenLifeSeconds: UInt32 = 30 * 86_400
+    /// Spent tokens of one shard: some 16 million over all, each one that Apple has taken. Over it
+    /// a token is `unavailable`.
+    package static let tokensOfShardMax = 1 << 18
     /// Bytes of an account, app or bundle version: two bytes of length on disk.
     package static let textBytesMax = 65535
 }
@@ -257,6 +262,8 @@ package struct StoreFigures: Sendable, Equatable {
     package var keysByApp: [String: Int]
     /// Spent challenges that are remembered.
     package var spentChallenges: Int
+    /// Spent DeviceCheck tokens that are remembered.
+    package var spentTokens: Int
     /// Accounts that have a key or are blocked.
     package var accounts: Int
     /// Bytes of all segments, allocated ones whole.

@@ -10,6 +10,7 @@ package struct StoreModel {
         case enrol(NewKey, SpentChallenge, now: UInt32)
         case revoke(Bytes32)
         case spend(SpentChallenge)
+        case token(Bytes32, now: UInt32)
     }
 
     /// A key and the sequence number of its enrolment.
@@ -21,6 +22,8 @@ package struct StoreModel {
     package var keys: [Bytes32: Key] = [:]
     package var spent: Set<SpentChallenge> = []
     package var blocked: Set<[UInt8]> = []
+    /// When each token was spent.
+    package var tokens: [Bytes32: UInt32] = [:]
 
     package init() {}
 
@@ -41,7 +44,15 @@ package struct StoreModel {
             keys[keyID]?.record.isRevoked = true
         case .spend(let challenge):
             spent.insert(challenge)
+        case .token(let hash, let now):
+            tokens[hash] = now
         }
+    }
+
+    /// Whether the token with this hash is spent: within 30 days, counted in whole days of UTC.
+    package func isTokenSpent(_ hash: Bytes32, now: UInt32) -> Bool {
+        guard let time = tokens[hash] else { return false }
+        return time / 86_400 >= (now - min(now, 30 * 86_400)) / 86_400
     }
 
     private static func record(_ key: NewKey, now: UInt32, sequence: UInt64) -> KeyRecord {

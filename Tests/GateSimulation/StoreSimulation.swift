@@ -94,6 +94,7 @@ extension StoreSimulation {
         case 11..<16: try enrol()
         case 16: try revoke()
         case 17: try block()
+        case 18: try spendToken()
         default: open.forgetExpired(now: now)
         }
     }
@@ -175,6 +176,18 @@ extension StoreSimulation {
         } else {
             try expectBarrier(reply, .nothing, mayWait: isTheirs)
         }
+    }
+
+    private func spendToken() throws {
+        if random.chance(3) { now += UInt32.random(in: 1...20 * 86_400, using: &random) }
+        var hash = Bytes32()
+        hash[word: 0] = UInt64.random(in: 0..<12, using: &random) &* 0x1_0001_0001_0001
+        let isSpent = memory.isTokenSpent(hash, now: now)
+        let reply = Reply<TokenOutcome>()
+        open.spendToken(hash, now: now, reply: reply.call)
+        try expect(
+            reply, isSpent ? nil : .token(hash, now: now), isSpent ? .alreadySpent : .spent
+        ) {}
     }
 
     private func block() throws {
@@ -354,6 +367,13 @@ extension StoreSimulation {
         let count = open.figures.spentChallenges
         try check(
             (alive.count...bound).contains(count), "\(count) spent challenges kept, not \(bound)")
+        for number in UInt64(0)..<12 {
+            var hash = Bytes32()
+            hash[word: 0] = number &* 0x1_0001_0001_0001
+            try check(
+                open.isTokenSpent(hash) == memory.isTokenSpent(hash, now: now),
+                "token \(number) spent or not")
+        }
         for account in ["alice", "bob", "carol"].map({ Array($0.utf8) }) {
             try check(
                 open.isBlocked(account: account) == memory.blocked.contains(account),

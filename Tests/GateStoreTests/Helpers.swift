@@ -100,6 +100,16 @@ extension Store {
     }
 }
 
+extension Store {
+    /// Spends a token and turns the writer; nil when that did not answer exactly once.
+    func spendTokenNow(_ hash: Bytes32, now: UInt32 = noon) -> TokenOutcome? {
+        let reply = Reply<TokenOutcome>()
+        spendToken(hash, now: now, reply: reply.call)
+        step()
+        return reply.outcome
+    }
+}
+
 /// A segment's name by its first sequence number.
 func segmentName(_ first: Int) -> String {
     let digits = String(first, radix: 16)
