@@ -24,11 +24,14 @@ struct Builder<Source: ConfigurationSource> {
         let listeners = top.all("listener").compactMap { buildListener($0) }
         let apps = top.all("app").compactMap { buildApp($0) }
         let upstreams = top.all("upstream").compactMap { buildUpstream($0) }
+        var implicitUpstreams: [Upstream] = []
+        let apple = buildApple(apps, &implicitUpstreams)
         var configuration = Configuration(
             loops: loops.text == "auto" ? nil : loops.count(),
             drainTimeout: resolver.setting("drain_timeout", .top, in: [top]).duration(),
             log: buildLog(), store: buildStore(), spool: buildSpool(), admin: buildAdmin(),
-            listeners: listeners, apps: apps, upstreams: upstreams, implicitUpstreams: [],
+            listeners: listeners, apple: apple, apps: apps, upstreams: upstreams,
+            implicitUpstreams: implicitUpstreams,
             hosts: [])
         configuration.hosts = top.all("host").compactMap { buildHost($0) }
         checkAddresses()

@@ -18,6 +18,8 @@ package struct Configuration: Sendable, Equatable {
     package var admin: [ListenAddress]
     /// The `listener` blocks, in file order.
     package var listeners: [Listener]
+    /// The `apple` block; nil without.
+    package var apple: AppleSettings?
     /// The `app` blocks, in file order.
     package var apps: [App]
     /// The `upstream` blocks, in file order.

@@ -30,6 +30,9 @@ package protocol ConfigurationSource {
 
     /// Whether a PEM text holds certificates of authorities and nothing unreadable.
     func examine(authorities text: [UInt8]) throws(SourceError)
+
+    /// Whether a text is a P-256 private key, PKCS #8 in PEM, that can sign.
+    func examine(serviceKey text: [UInt8]) throws(SourceError)
 }
 
 /// What a certificate says of its time.
@@ -156,5 +159,10 @@ package struct MemoryConfigurationSource: ConfigurationSource, Sendable {
     /// Whether nothing was said against the text.
     package func examine(authorities text: [UInt8]) throws(SourceError) {
         if case .certificate(let reason)? = badCertificates[text] { throw SourceError(reason) }
+    }
+
+    /// Whether nothing was said against the text.
+    package func examine(serviceKey text: [UInt8]) throws(SourceError) {
+        if case .key(let reason)? = badCertificates[text] { throw SourceError(reason) }
     }
 }

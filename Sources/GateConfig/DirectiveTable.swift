@@ -31,7 +31,7 @@ enum DirectiveTable {
         Directive("admin", .top, "", "health, readiness and metrics").opening(.admin),
         Directive("listener", .top, "NAME", "addresses that clients connect to").opening(.listener)
             .repeating(),
-        Directive("apple", .top, "", "credentials for Apple's servers").opening(.apple).later,
+        Directive("apple", .top, "", "credentials for Apple's servers").opening(.apple),
         Directive("app", .top, "NAME", "an app whose installations may pass").opening(.app)
             .repeating(),
         Directive("upstream", .top, "NAME", "a service behind the gate").opening(.upstream)

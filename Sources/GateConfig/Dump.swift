@@ -126,7 +126,7 @@ private struct DumpWriter {
         }
         let given = chain.first?.all(row.name) ?? []
         // Without these blocks there is no such thing, and no default for it.
-        let isOptional = row.name == "admin" || row.name == "tls"
+        let isOptional = ["admin", "apple", "tls"].contains(row.name)
         if given.isEmpty, row.repeats == .never, !isOptional, let level = row.opens {
             let head = "\(row.name) {"
             open(head, "default", blocks)

@@ -9,7 +9,7 @@ internal import CGateOpenSSL
     let curve: ECCurve
     nonisolated(unsafe) let pointer: OpaquePointer
 
-    private init(_ curve: ECCurve, owning pointer: OpaquePointer) {
+    init(_ curve: ECCurve, owning pointer: OpaquePointer) {
         self.curve = curve
         unsafe self.pointer = pointer
     }

@@ -1,4 +1,5 @@
 internal import GateConfig
+internal import GateCrypto
 internal import GateTLS
 internal import Glibc
 
@@ -136,6 +137,15 @@ struct FileConfigurationSource: ConfigurationSource {
             try TLSAuthorities.examine(text)
         } catch {
             throw SourceError(error.clause)
+        }
+    }
+
+    /// Whether OpenSSL can sign with the key of `text`.
+    func examine(serviceKey text: [UInt8]) throws(SourceError) {
+        do throws(PrivateKeyTextError) {
+            _ = try ServiceSigningKey(pem: text)
+        } catch {
+            throw SourceError("\(error)")
         }
     }
 
