@@ -1,5 +1,5 @@
-/// The text format of Prometheus (exposition format 0.0.4): a `# HELP` and a `# TYPE` line a family,
-/// then its samples.
+/// The text format of Prometheus (exposition format 0.0.4): a `# HELP` and a `# TYPE` line for each
+/// family, then its samples.
 package struct MetricsText: Sendable {
     /// The text so far.
     package private(set) var bytes: [UInt8] = []
