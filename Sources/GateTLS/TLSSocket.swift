@@ -33,6 +33,8 @@ package struct TLSFacts: Sendable, Equatable {
     package var applicationProtocol: String?
     /// Whether the peer has shown a certificate that chains to an authority of ours.
     package var isPeerVerified: Bool
+    /// Whom that certificate names; nil without one.
+    package var peerNames: PeerNames?
     /// Whether an earlier session was taken up again.
     package var isResumed: Bool
 }
@@ -156,10 +158,15 @@ package struct TLSFacts: Sendable, Equatable {
         let version = unsafe SSL_get_version(ssl)
         let hasCertificate = unsafe SSL_get0_peer_certificate(ssl) != nil
         let isVerified = unsafe SSL_get_verify_result(ssl) == Int(X509_V_OK)
+        let isPeerVerified = hasCertificate && isVerified && isPeerChecked
+        var peerNames: PeerNames?
+        if isPeerVerified, case .server = side {
+            peerNames = unsafe SSL_get0_peer_certificate(ssl).map { unsafe PeerNames($0) }
+        }
         return TLSFacts(
             version: unsafe version.map { unsafe String(cString: $0) } ?? "",
             serverName: serverName, applicationProtocol: applicationProtocol,
-            isPeerVerified: hasCertificate && isVerified && isPeerChecked,
+            isPeerVerified: isPeerVerified, peerNames: peerNames,
             isResumed: unsafe SSL_session_reused(ssl) == 1)
     }
 

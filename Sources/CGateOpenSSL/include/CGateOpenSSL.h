@@ -98,4 +98,21 @@ static inline const ASN1_STRING *gate_names_dns(const GENERAL_NAMES *names, int 
     return name->type == GEN_DNS ? name->d.dNSName : NULL;
 }
 
+// The type of the name at `index`.
+static inline int gate_names_type(const GENERAL_NAMES *names, int index) {
+    return sk_GENERAL_NAME_value(names, index)->type;
+}
+// The text of the name at `index` if it is a DNS name, a URI or an email address, else NULL; it
+// lives as long as `names`.
+static inline const ASN1_STRING *gate_names_text(const GENERAL_NAMES *names, int index) {
+    const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, index);
+    switch (name->type) {
+    case GEN_DNS: return name->d.dNSName;
+    case GEN_EMAIL: return name->d.rfc822Name;
+    case GEN_URI: return name->d.uniformResourceIdentifier;
+    default: return NULL;
+    }
+}
+static const unsigned long gate_name_rfc2253 = XN_FLAG_RFC2253;
+
 #endif
