@@ -211,6 +211,12 @@ enum FieldNames {
         return nil
     }
 
+    /// Whether a field says how a message is framed or whom it is for.
+    static func isOfMessage(_ name: String) -> Bool {
+        let name = fold(name)
+        return messageFields.contains(name) && name != "authorization" && name != "cookie"
+    }
+
     /// Why a proof or an account cannot be read from this field; nil where it can.
     static func reasonNotToRead(_ name: String) -> String? {
         let name = fold(name)

@@ -90,42 +90,6 @@ extension Builder {
         return path
     }
 
-    private mutating func buildAccount(_ body: ParsedBlock, _ proof: ProofFields) -> Host.Account {
-        let setting = resolver.setting("account", .host, in: [body])
-        guard !setting.isFaulty, setting.text == "header", setting.words.count == 2,
-            let place = setting.place, let fieldPlace = setting.words[1].place
-        else { return .none }
-        let field = setting.words[1].text
-        if let reason = FieldNames.reasonNotToRead(field) {
-            faults.error(
-                fieldPlace, "the account cannot stand in \(field.quoted): \(reason)",
-                "choose another field")
-        } else if FieldNames.fold(field).hasPrefix("app-attest-")
-            || proof.all.contains(where: { FieldNames.fold($0.field) == FieldNames.fold(field) })
-        {
-            faults.error(
-                fieldPlace, "the account cannot stand in \(field.quoted): it is a proof field",
-                "choose another field")
-        }
-        for argument in body.all("listener").flatMap(\.arguments) {
-            guard
-                let listener = top.all("listener").first(where: { $0.words.first == argument.text }
-                ),
-                let block = listener.body
-            else { continue }
-            let trusted = resolver.setting("trusted_proxies", .listener, in: [block])
-            guard !trusted.isFaulty, !listener.isFaulty,
-                trusted.words.allSatisfy({ $0.text == "none" })
-            else { continue }
-            faults.fault(
-                .error, place, "", and: listener.place, "",
-                "account header \(field.quoted) needs \"trusted_proxies\" in listener "
-                    + "\(argument.text.quoted) (\(faults.line(listener.place, from: place)))",
-                "without it every client could name itself")
-        }
-        return .header(field)
-    }
-
     private mutating func buildRates(_ body: ParsedBlock) -> Rates {
         for line in body.all("rate") where !line.isFaulty && line.arguments.count == 1 {
             let name = line.words.first ?? ""

@@ -9,6 +9,8 @@ struct Builder<Source: ConfigurationSource> {
     var faults: Faults
     /// Where named blocks stand.
     var places = BlockPlaces()
+    /// The services of URLs that hosts name.
+    var implicitUpstreams: [Upstream] = []
 
     init(source: Source, top: ParsedBlock, faults: Faults) {
         self.source = source
@@ -24,16 +26,17 @@ struct Builder<Source: ConfigurationSource> {
         let listeners = top.all("listener").compactMap { buildListener($0) }
         let apps = top.all("app").compactMap { buildApp($0) }
         let upstreams = top.all("upstream").compactMap { buildUpstream($0) }
-        var implicitUpstreams: [Upstream] = []
-        let apple = buildApple(apps, &implicitUpstreams)
+        var ofApple: [Upstream] = []
+        let apple = buildApple(apps, &ofApple)
         var configuration = Configuration(
             loops: loops.text == "auto" ? nil : loops.count(),
             drainTimeout: resolver.setting("drain_timeout", .top, in: [top]).duration(),
             log: buildLog(), store: buildStore(), spool: buildSpool(), admin: buildAdmin(),
             listeners: listeners, apple: apple, apps: apps, upstreams: upstreams,
-            implicitUpstreams: implicitUpstreams,
+            implicitUpstreams: ofApple,
             hosts: [])
         configuration.hosts = top.all("host").compactMap { buildHost($0) }
+        configuration.implicitUpstreams += implicitUpstreams
         checkAddresses()
         checkWhole(configuration)
         return configuration

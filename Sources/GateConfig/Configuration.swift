@@ -364,8 +364,11 @@ package struct Host: Sendable, Equatable {
 
     /// Where the account comes from.
     package enum Account: Sendable, Equatable {
+        case clientCertificate(CertificateName)
         case header(String)
         case none
+        case subrequest(SubrequestAccount)
+        case token(TokenAccount)
     }
 
     /// What becomes of field names with an underscore.

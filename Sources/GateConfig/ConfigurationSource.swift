@@ -33,6 +33,10 @@ package protocol ConfigurationSource {
 
     /// Whether a text is a P-256 private key, PKCS #8 in PEM, that can sign.
     func examine(serviceKey text: [UInt8]) throws(SourceError)
+
+    /// Whether a text is a public key, or a set of some, that verifies tokens.
+    /// - Returns: What is wrong with keys of a set that others can do without.
+    func examine(tokenKeys text: [UInt8], isSet: Bool) throws(SourceError) -> [String]
 }
 
 /// What a certificate says of its time.
@@ -164,5 +168,17 @@ package struct MemoryConfigurationSource: ConfigurationSource, Sendable {
     /// Whether nothing was said against the text.
     package func examine(serviceKey text: [UInt8]) throws(SourceError) {
         if case .key(let reason)? = badCertificates[text] { throw SourceError(reason) }
+    }
+
+    /// What was said of the text as of a certificate; what was said of its key is said of one that
+    /// can be done without.
+    package func examine(
+        tokenKeys text: [UInt8], isSet: Bool
+    ) throws(SourceError) -> [String] {
+        switch badCertificates[text] {
+        case .certificate(let reason)?: throw SourceError(reason)
+        case .key(let reason)?: return [reason]
+        case .foreignKey?, nil: return []
+        }
     }
 }

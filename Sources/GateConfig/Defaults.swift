@@ -93,6 +93,16 @@ enum Defaults {
     /// What no route names does not pass.
     static let unmatched = "deny"
     static let account = "none"
+    /// Where OAuth puts tokens (RFC 6750 §2.1).
+    static let tokenField = "Authorization"
+    static let tokenClaim = "sub"
+    /// All that the gate knows: what a key can do is the key's to say.
+    static let tokenAlgorithms = "RS256 PS256 ES256 EdDSA"
+    /// Clocks without NTP are seldom further apart.
+    static let tokenLeeway = "60s"
+    /// Providers announce a new key days before they sign with it, and an unknown one is asked for
+    /// at once.
+    static let keySetRefresh = Duration.seconds(3600)
     /// A challenge is asked for just before it is used; an attestation may wait for Apple for a
     /// day.
     static let challenge = "ttl=5m attestation_ttl=24h"

@@ -223,10 +223,11 @@ enum DirectiveTable {
         Directive(
             "account", .host,
             """
-            none | header FIELD | ~jwt | ~subrequest NAME TEXT FIELD cache=DURATION | \
-            ~client_cert subject|san
+            none | header FIELD | jwt | subrequest NAME TEXT FIELD cache=DURATION | \
+            client_cert subject|san
             """, "where the account of a request comes from"
-        ).defaulting(Defaults.account).opening(.jwt, with: "jwt"),
+        ).defaulting(Defaults.account).opening(.jwt, with: "jwt")
+            .within(["cache": Limits.accountCacheSeconds]),
         Directive(
             "challenge", .host, "ttl=DURATION attestation_ttl=DURATION", "lifetimes of challenges"
         ).defaulting(Defaults.challenge).within([
@@ -269,16 +270,21 @@ enum DirectiveTable {
     ]
 
     private static let jwt = [
-        Directive("header", .jwt, "FIELD", "the field of the token").defaulting("Authorization"),
-        Directive("key", .jwt, "FILE", "a public key").calling("key"),
-        Directive("jwks", .jwt, "FILE|URL refresh=DURATION", "a set of public keys").calling(
-            "key set"),
-        Directive("issuer", .jwt, "TEXT", "iss"),
-        Directive("audience", .jwt, "TEXT", "aud"),
-        Directive("claim", .jwt, "TEXT", "the claim that is the account").defaulting("sub"),
-        Directive("algorithms", .jwt, "TEXT…", "signature algorithms taken")
-            .defaulting("RS256 PS256 ES256 EdDSA"),
-        Directive("leeway", .jwt, "DURATION", "clock difference taken").defaulting("60s"),
+        Directive("header", .jwt, "FIELD", "the field of the token; Bearer before it is taken off")
+            .defaulting(Defaults.tokenField),
+        Directive("key", .jwt, "FILE", "one public key, as PEM").calling("key"),
+        Directive(
+            "jwks", .jwt, "FILE|URL refresh=DURATION",
+            "a set of public keys; of a URL fetched every hour or as said, the last good one kept"
+        ).calling("key set").within(["refresh": Limits.keySetSeconds]),
+        Directive("issuer", .jwt, "TEXT", "what iss must be"),
+        Directive("audience", .jwt, "TEXT", "what aud must be or hold"),
+        Directive("claim", .jwt, "TEXT", "the claim that is the account")
+            .defaulting(Defaults.tokenClaim),
+        Directive("algorithms", .jwt, "RS256|PS256|ES256|EdDSA…", "signature algorithms taken")
+            .defaulting(Defaults.tokenAlgorithms),
+        Directive("leeway", .jwt, "DURATION", "clock difference taken")
+            .defaulting(Defaults.tokenLeeway).within(["": Limits.tokenLeewaySeconds]),
     ]
 
     private static let route = [

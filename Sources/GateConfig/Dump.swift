@@ -69,7 +69,17 @@ private struct DumpWriter {
     /// Writes what holds at `level`, settings first and blocks after them.
     mutating func write(level: Level, chain: [ParsedBlock], blocks: [String]) {
         let rows = DirectiveTable.rows(at: level).filter { !$0.isLater }
-        for row in rows where !row.isBlock { writeSettings(row, chain, blocks) }
+        for row in rows where !row.isBlock {
+            if let line = chain.first?.first(row.name), let body = line.body {
+                // A block by its first argument: `account jwt {`.
+                let head = ([row.name] + line.arguments.map(DumpText.argument))
+                    .joined(separator: " ")
+                open(head + " {", origin(line.place), blocks)
+                write(level: body.level, chain: [body], blocks: blocks + [head])
+            } else {
+                writeSettings(row, chain, blocks)
+            }
+        }
         for row in rows where row.isBlock { writeBlocks(row, chain, blocks) }
     }
 

@@ -50,6 +50,12 @@ enum Limits {
     static let durationSecondsMax = 365 * 86_400
     /// Lifetimes of challenges, in seconds: spent ids are stored for as long.
     static let challengeSeconds = 1...(30 * 86_400)
+    /// How long a service's word on a credential counts, in seconds: signing out takes as long.
+    static let accountCacheSeconds = 1...3600
+    /// Between two fetches of a key set, in seconds: a key that was withdrawn counts as long.
+    static let keySetSeconds = 1...(7 * 86_400)
+    /// Difference of clocks, in seconds: each lengthens a token's life.
+    static let tokenLeewaySeconds = 1...600
     /// Life of a key of session tickets, in seconds: no ticket may live longer (RFC 8446 §4.6.1).
     static let ticketSeconds = 1...(7 * 86_400)
     /// A certificate that ends within this many seconds is warned about: a week is what a renewal

@@ -25,7 +25,11 @@ extension Builder {
     private func namings(of kind: String) -> [String] {
         let hosts = top.all("host").compactMap(\.body)
         let inner = (hosts + [top]).flatMap { $0.all("defaults") + $0.all("route") }
-        return (hosts + inner.compactMap(\.body)).flatMap { $0.all(kind) }.flatMap(\.words)
+        let asked =
+            kind == "upstream"
+            ? hosts.flatMap { $0.all("account") }.map(\.words).filter { $0.first == "subrequest" }
+                .compactMap { $0.dropFirst().first } : []
+        return (hosts + inner.compactMap(\.body)).flatMap { $0.all(kind) }.flatMap(\.words) + asked
     }
 
     /// A host that forwards to a service without proof which another host protects.

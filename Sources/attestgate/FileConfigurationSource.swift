@@ -1,5 +1,6 @@
 internal import GateConfig
 internal import GateCrypto
+internal import GateProxy
 internal import GateTLS
 internal import Glibc
 
@@ -144,6 +145,27 @@ struct FileConfigurationSource: ConfigurationSource {
     func examine(serviceKey text: [UInt8]) throws(SourceError) {
         do throws(PrivateKeyTextError) {
             _ = try ServiceSigningKey(pem: text)
+        } catch {
+            throw SourceError("\(error)")
+        }
+    }
+
+    /// What the gate can make of keys of tokens.
+    func examine(tokenKeys text: [UInt8], isSet: Bool) throws(SourceError) -> [String] {
+        guard isSet else {
+            do throws(TokenKeyError) {
+                _ = try TokenKeySet.parse(pem: text)
+                return []
+            } catch {
+                throw SourceError("\(error)")
+            }
+        }
+        do throws(TokenKeySetError) {
+            let set = try TokenKeySet.parse(set: text)
+            guard set.count > 0 else {
+                throw TokenKeySetError(set.omissions.first ?? "it holds no keys")
+            }
+            return set.omissions
         } catch {
             throw SourceError("\(error)")
         }

@@ -1,11 +1,15 @@
 """`attestgate check`: every fault at once, with place and remedy (conf.md §1 and §7)."""
 
+import json
 import os
 import re
+
+from cryptography.hazmat.primitives import serialization
 
 import app
 import case
 import gate as gates
+import issuer
 import wire
 
 # Line, column, and what the message must say: the mistakes of MISTAKEN.
@@ -186,8 +190,6 @@ class Check(case.Case):
     def test_what_belongs_to_a_later_version_says_so(self):
         later = {
             "app": ["receipts refresh", "receipts require"],
-            "host": ["account subrequest service /who X-Account cache=5s",
-                     "account client_cert subject"],
             "routes": ["bind body challenge=none", "bind envelope", "inline_enroll on",
                        "fallback devicecheck bit1=0", "set_bits bit0=1"],
             "store": ["durability relaxed 20ms"],
@@ -239,10 +241,35 @@ class Check(case.Case):
         for text in ("drain_timeout DURATION", "trusted_proxies", "30s"):
             self.assertIn(text, done.stdout)
 
-    def test_a_block_of_a_later_version_says_so(self):
+    def test_blocks_are_listed_by_their_place(self):
         done = gates.command("check", "--directives")
-        self.assertIn("host › account jwt    (not available in this version)\n", done.stdout)
+        self.assertIn("\nhost › account jwt\n", done.stdout)
         self.assertIn("\nhost › proof\n", done.stdout)
+
+    def test_the_keys_of_tokens_are_read(self):
+        settings = self.settings()
+        good, other = issuer.Key("ES256", "k1"), issuer.Key("RS256", "k2")
+        private = good.private.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption()).decode()
+        secret = {"keys": [{"kty": "oct", "k": "AAAA"}, good.jwk]}
+        for line, text, code, wanted in (
+                ("key", good.pem, 0, ""), ("key", private, 2, "it holds a private key"),
+                ("key", "", 2, "no PEM stands in it"),
+                ("key", issuer.key_set(good), 2, "no PEM stands in it"),
+                ("jwks", issuer.key_set(good, other), 0, ""),
+                ("jwks", good.pem, 2, "it is no strict JSON object"),
+                ("jwks", '{"keys": []}', 2, "it holds no keys"),
+                ("jwks", json.dumps(secret), 0, "key 1: it is no public key"),
+                ("jwks", json.dumps({"keys": secret["keys"][:1]}), 2, "it is no public key")):
+            with self.subTest(text=text[:40]):
+                path = os.path.join(settings.directory, "keys")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                settings.account = f"jwt {{\n {line} file:{path}\n issuer a\n audience b\n}}"
+                done, output, _ = self.check(settings.text())
+                self.assertEqual(done.returncode, code, output)
+                self.assertIn(wanted, output)
 
     def test_a_file_that_is_not_there(self):
         done = gates.command("check", "-c", "/nonexistent/proxy.conf")

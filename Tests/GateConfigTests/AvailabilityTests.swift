@@ -9,14 +9,6 @@ struct AvailabilityTests {
         ("app", "receipts verify", "receipts verify"),
         ("app", "receipts require", "receipts require"),
         ("app", "receipts refresh", "receipts refresh"),
-        (
-            "host",
-            "account jwt {\n header Authorization\n jwks https://a/b refresh=1h\n issuer a\n "
-                + "audience b\n claim sub\n algorithms ES256 EdDSA\n leeway 60s\n}",
-            "account jwt"
-        ),
-        ("host", "account subrequest orders /auth X-Account cache=1m", "account subrequest"),
-        ("host", "account client_cert subject", "account client_cert"),
         ("host", "proof {\n key_id account\n}", "key_id account"),
         ("route", "bind body challenge=json:/pointer", "bind body"),
         ("route", "bind envelope", "bind envelope"),

@@ -13,7 +13,7 @@ package import GateCrypto
 package struct TokenKeySetError: Error, Equatable, Sendable, CustomStringConvertible {
     package let description: String
 
-    init(_ description: String) {
+    package init(_ description: String) {
         self.description = description
     }
 }

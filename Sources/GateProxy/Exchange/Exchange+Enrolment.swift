@@ -28,7 +28,10 @@ extension Exchange {
         guard head.text(head.method) == call.method else {
             return refuse(Refusal(.methodNotAllowed, at: .enrolment), allow: [call.method])
         }
-        guard takeAccount(head, host) else { return }
+        takeAccount(head, host) { exchange in exchange.takeCall(call, head, host) }
+    }
+
+    private func takeCall(_ call: EnrolmentCall, _ head: RequestHead, _ host: HostRuntime) {
         if case .length(let count) = head.framing, count > EnrolmentCall.bodyBytesMax {
             return refuse(Refusal(.tooLarge, at: .enrolment))
         }

@@ -1,5 +1,6 @@
-// A protected request: account, proof, challenge, key, assertion, signature, commit, body — in the
-// order of `protocol.md` §4, cheap before dear and nothing upstream before all of it has passed.
+// A protected request: account (Exchange+Account), proof, challenge, key, assertion, signature,
+// commit, body — in the order of `protocol.md` §4, cheap before dear and nothing upstream before
+// all of it has passed.
 //
 // With the binding `client_data` the signature is verified from the head and the commit runs while
 // the body arrives; with `request` both wait for the body's hash. A monitored route goes the same
@@ -19,8 +20,13 @@ extension Exchange {
         if route.share?.basis == .address { place(head, host) }
         let isPlaced = route.share == nil || placement != nil
         guard !isPlaced || goesOn(head, route) else { return }
-        guard takeAccount(head, host) else { return }
-        guard isPlaced || goesOn(head, route) else { return }
+        takeAccount(head, host) { exchange in
+            guard isPlaced || exchange.goesOn(head, route) else { return }
+            exchange.judgeProof(head, host, route)
+        }
+    }
+
+    private func judgeProof(_ head: RequestHead, _ host: HostRuntime, _ route: Route) {
         guard let app = host.app else { return fail(Refusal(.noRoute, at: .checks)) }
         guard let proof = readProof(head, host, route) else { return }
         guard takeLength(head, route) else { return }
@@ -60,31 +66,6 @@ extension Exchange {
         }
         if mode == .enforce, count > route.bodyBytesMax {
             fail(Refusal(.tooLarge, at: .checks))
-            return false
-        }
-        return true
-    }
-
-    /// Reads the account where the host has a source for it.
-    /// - Returns: False when the request has been refused for it.
-    func takeAccount(_ head: RequestHead, _ host: HostRuntime) -> Bool {
-        guard host.fields.hasAccounts else {
-            place(head, host)
-            return true
-        }
-        switch AccountReader.read(head, host.fields, isTrusted: isPeerTrusted) {
-        case .absent:
-            fail(Refusal(.accountAbsent, at: .checks))
-            return false
-        case .account(let account):
-            self.account = account
-        case .malformed:
-            fail(Refusal(.malformed, at: .checks))
-            return false
-        }
-        place(head, host)
-        guard mode == .off || !context.store.isBlocked(account: account) else {
-            fail(Refusal(.accountBlocked, at: .checks))
             return false
         }
         return true

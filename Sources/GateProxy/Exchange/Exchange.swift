@@ -46,6 +46,8 @@ final class Exchange {
     var account: [UInt8] = []
     /// Where it falls with its route's share; nil without one, and before that is known.
     var placement: SharePlacement?
+    /// What finds the account out, while the request waits for that (Exchange+Account).
+    var accountWait: AccountWait?
     var sink = BodySink.none
     /// Whether the path has two readings, on a host where that is only counted.
     private(set) var isPathAmbiguous = false
@@ -265,6 +267,7 @@ final class Exchange {
     /// The body is complete.
     func receiveEnd() {
         isBodyComplete = true
+        guard accountWait == nil else { return }
         switch sink {
         case .held(let held):
             guard !isAnswered else { return }
@@ -530,6 +533,7 @@ final class Exchange {
         guard !isOver else { return }
         isOver = true
         storeAnswered()
+        stopWaitingForAccount()
         leaveSlot()
         log.bytesOut = tunnelBytesOut ?? stream.bytesSent
         log.server = upstream?.server

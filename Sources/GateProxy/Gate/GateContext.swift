@@ -81,6 +81,7 @@ package final class GateContext: Sendable {
         // A certificate was checked against the authorities of its time.
         if listener.listener.tls?.clientCA != client.listener.listener.tls?.clientCA {
             client.tls?.isPeerVerified = false
+            client.tls?.peerNames = nil
         }
         client.listener = listener
         return client

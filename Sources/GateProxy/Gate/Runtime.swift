@@ -77,6 +77,8 @@ package final class HostRuntime: Sendable {
     /// The purposes that challenges may be issued for here.
     let purposes: EnrolmentPurposes
     let limits: HostLimits
+    /// Where its accounts come from.
+    let accounts: AccountSource
     /// The numbers of its routes' names in the metrics; the last is the unmatched one's.
     private let routeLabels: [UInt16]
     /// That of its enrolment endpoints.
@@ -96,6 +98,7 @@ package final class HostRuntime: Sendable {
         fields = HostFields(host, app: app?.app)
         upstreamIndices = (host.routes + [host.unmatchedRoute]).map { upstreams[$0.upstream] ?? -1 }
         purposes = EnrolmentPurposes(host)
+        accounts = AccountSource(host.account, previous: previous?.accounts)
         routeLabels = (host.routes + [host.unmatchedRoute]).map { labels.number(of: $0.name) }
         enrollLabel = labels.number(of: "\(host.names[0]) enroll")
         purposeLabels = Dictionary(

@@ -45,6 +45,8 @@ final class Worker {
     /// What this loop has counted.
     var metrics = LoopMetrics()
     private var resolutions: [Deadline] = []
+    /// What keeps the key sets of URLs fresh; on one loop only.
+    private var keySets: [KeySetRefresh] = []
     /// Whether this is the loop that keeps house for all.
     private var isHousekeeper = false
 
@@ -156,6 +158,19 @@ final class Worker {
             guard let self, self.pools.indices.contains(index) else { return }
             let pool = self.pools[index]
             self.healthChecks.first { $0.pool === pool }?.refresh()
+        }
+        watchKeySets()
+    }
+
+    /// Fetches the key sets that hosts name by a URL, now and again; one that stays goes on.
+    private func watchKeySets() {
+        let wanted = context.hosts.compactMap(\.accounts.remoteKeySet)
+        let before = keySets
+        for refresh in before where !wanted.contains(where: { $0 === refresh.keySet }) {
+            refresh.stop()
+        }
+        keySets = wanted.map { keySet in
+            before.first { $0.keySet === keySet } ?? KeySetRefresh(keySet, on: self)
         }
     }
 

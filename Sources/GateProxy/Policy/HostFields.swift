@@ -31,7 +31,8 @@ package struct HostFields: Sendable {
         underscores = host.underscores
         hasAccounts = host.account != .none
         // The two fields that never count as proof may be named: dropping them changes nothing.
-        let named = HostFields.protected + proofFields.prefix(5).map(\.0) + account.map(\.0)
+        var named = HostFields.protected + proofFields.prefix(5).map(\.0) + account.map(\.0)
+        if case .token(let settings) = host.account { named.append(settings.header) }
         protectedNames = named.compactMap { FieldName(parsing: $0) }
         appValue = app.map { Array("\($0.name);env=\($0.environment.rawValue)".utf8) } ?? []
     }

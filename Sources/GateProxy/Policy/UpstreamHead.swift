@@ -146,6 +146,21 @@ package enum UpstreamHead {
         for field in setFields.fields { writer.field(field.name, field.value) }
     }
 
+    /// The fields of `head` that would go upstream, with those that say where it came from, but
+    /// without the gate's findings and without `set_field`: for a question about the request.
+    static func collect(
+        _ head: RequestHead, _ fields: HostFields, _ context: UpstreamContext,
+        setFields: SetFields, into writer: inout some FieldWriter
+    ) {
+        var forwarded = Forwarded()
+        for line in head.fields
+        where isPassed(line, head.bytes, fields, context, setFields, &forwarded) {
+            writer.field(head.bytes, line)
+        }
+        writer.field("X-Request-Id", context.requestID)
+        appendForwarded(&writer, head, context, forwarded)
+    }
+
     /// What trusted proxies said of the hops before them, to append to.
     private struct Forwarded {
         var addresses: [UInt8] = []
