@@ -104,13 +104,19 @@ extension FileStorage: Storage {
         let path = path(file.name)
         var status = stat()
         try unsafe check(fstat(file.number, &status), .read, path)
-        let byteCount = Int(status.st_size)
+        return try read(file, at: 0, count: Int(status.st_size))
+    }
+
+    /// `byteCount` bytes of a file from `offset` on.
+    package func read(
+        _ file: StorageFile, at offset: Int, count byteCount: Int
+    ) throws(StorageFailure) -> [UInt8] {
         var code: Int32 = 0
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
             while count < byteCount {
                 let part = unsafe pread(
                     file.number, buffer.baseAddress.map { unsafe $0 + count }, byteCount - count,
-                    count)
+                    off_t(offset + count))
                 if part < 0, errno == EINTR { continue }
                 if part < 0 { code = errno }
                 guard part > 0 else { return }
@@ -118,7 +124,7 @@ extension FileStorage: Storage {
             }
         }
         guard code == 0 else {
-            throw StorageFailure(operation: .read, path: path, cause: cause(code))
+            throw StorageFailure(operation: .read, path: path(file.name), cause: cause(code))
         }
         return bytes
     }

@@ -1,6 +1,6 @@
 internal import GateBytes
 
-/// What a shard keeps of a key: 136 bytes, those that an admit looks at first.
+/// What a shard keeps of a key: 144 bytes, those that an admit looks at first.
 struct KeyEntry {
     var keyID: Bytes32
     var signCounter: UInt32
@@ -15,13 +15,23 @@ struct KeyEntry {
     /// 255 for none.
     var category: UInt8
     private var flags: UInt8
-    var receiptSequence: UInt64
+    /// Apple's fraud metric; 65535 for none.
+    var metric: UInt16
+    /// Unix seconds at which Apple said so.
+    var metricTime: UInt32
+    /// Unix seconds of the receipt's next refresh; 0 for none.
+    var refreshAt: UInt32
+    /// The place of its receipt as a number; 0 for none.
+    var receipt: UInt64
     var publicKey: P256Point
 
     init(_ key: NewKey, account: AccountReference, app: UInt16, bundleVersion: UInt16) {
         keyID = key.keyID
         publicKey = key.publicKey
-        receiptSequence = 0
+        metric = .max
+        metricTime = 0
+        refreshAt = 0
+        receipt = 0
         signCounter = key.signCounter
         enrolledAt = 0
         lastUsedAt = 0

@@ -3,12 +3,13 @@
 //   lock                 the owner holds a lock on it; its pid in decimal and a line feed
 //   meta                 512 bytes, replaced whole (written beside, synced, renamed)
 //   log-FFFFFFFFFFFFFFFF a segment, named for its first sequence number in 16 hexadecimal digits
+//   receipts-FFFFFFFF    receipts, which are not part of the log: ReceiptFormat.swift
 //   *.tmp                half-made files of an earlier start, removed by the next
 //
 // meta
 //     0   8  magic "AGSTMETA"
 //     8   4  CRC-32C of bytes 12 to 511
-//    12   4  format version, 1
+//    12   4  format version, 2
 //    16  16  store id, random
 //    32   4  epoch, from 1 up; part of every challenge id
 //    36   4  unix seconds until which the previous secret is honoured; 0 when there is none
@@ -19,7 +20,7 @@
 // segment: a header of 512 bytes, then batches, then zeros to its size
 //     0   8  magic "AGSTLOG1"
 //     8   4  CRC-32C of bytes 12 to 511
-//    12   4  format version, 1
+//    12   4  format version, 2
 //    16  16  store id
 //    32   4  epoch when it was made
 //    36   4  size of the segment in bytes
@@ -51,7 +52,8 @@
 internal import GateBytes
 
 enum LogFormat {
-    static let version: UInt32 = 1
+    /// Version 1 held receipts in its records.
+    static let version: UInt32 = 2
     static let blockBytes = 512
     static let batchHeaderBytes = 40
     static let metaName = "meta"
@@ -98,6 +100,7 @@ enum LogFormat {
     /// Why a header cannot be read.
     enum HeaderFault: Error, Equatable {
         case newerFormat(UInt32)
+        case olderFormat(UInt32)
         case unreadable
     }
 
@@ -178,7 +181,7 @@ extension LogFormat {
     }
 
     /// A block of `magic`, the checksum of the rest, and `body`.
-    private static func sealed(_ magic: [UInt8], _ body: [UInt8]) -> [UInt8] {
+    static func sealed(_ magic: [UInt8], _ body: [UInt8]) -> [UInt8] {
         let rest = body + [UInt8](repeating: 0, count: blockBytes - magic.count - 4 - body.count)
         var bytes = magic
         bytes.append(bigEndian: CRC32C.checksum(rest))
@@ -186,7 +189,7 @@ extension LogFormat {
     }
 
     /// A reader behind the version of a block that ``sealed(_:_:)`` made.
-    private static func opened(
+    static func opened(
         _ magic: [UInt8], _ bytes: [UInt8]
     ) throws(HeaderFault) -> ByteReader {
         guard bytes.count >= blockBytes, bytes[..<8].elementsEqual(magic) else { throw .unreadable }
@@ -195,9 +198,10 @@ extension LogFormat {
             throw .unreadable
         }
         guard found <= version else { throw .newerFormat(found) }
-        guard found == version, checksum == CRC32C.checksum(bytes, 12..<blockBytes) else {
+        guard checksum == CRC32C.checksum(bytes, 12..<blockBytes), found > 0 else {
             throw .unreadable
         }
+        guard found == version else { throw .olderFormat(found) }
         return reader
     }
 }

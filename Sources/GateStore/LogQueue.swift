@@ -4,6 +4,7 @@ internal import GateBytes
 enum Waiter: Sendable {
     case admit(previousCounter: UInt32, @Sendable (AdmitOutcome) -> Void)
     case block(@Sendable (BlockOutcome) -> Void)
+    case receipt(@Sendable (ReceiptOutcome) -> Void)
     /// `revealed` is the key that may be seen from then on.
     case enrol(EnrolOutcome, revealed: KeyReference?, @Sendable (EnrolOutcome) -> Void)
     case revoke(RevokeOutcome, @Sendable (RevokeOutcome) -> Void)
@@ -24,6 +25,8 @@ enum Waiter: Sendable {
             reply(isDurable ? .done : .unavailable)
         case .enrol(let outcome, _, let reply):
             reply(isDurable ? outcome : .unavailable)
+        case .receipt(let reply):
+            reply(isDurable ? .done : .unavailable)
         case .revoke(let outcome, let reply):
             reply(isDurable ? outcome : .unavailable)
         case .token(let reply):

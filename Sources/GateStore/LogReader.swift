@@ -222,6 +222,7 @@ extension StoreError {
     init(_ fault: LogFormat.HeaderFault, file: String) {
         switch fault {
         case .newerFormat(let version): self = .newerFormat(file: file, version: version)
+        case .olderFormat(let version): self = .olderFormat(file: file, version: version)
         case .unreadable: self = .corrupted(file: file, offset: 0, .header)
         }
     }

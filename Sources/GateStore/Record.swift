@@ -10,21 +10,41 @@ internal import GateBytes
 ///            · [challenge 20]
 /// 2 enrol    key ID 32 · x 32 · y 32 · counter 4 · time 4 · environment 1 · category 1 (255 none)
 ///            · account text · app text · version 1 (1 a text follows) · [bundle version text]
-///            · receipt length 4 · receipt · challenge 20
+///            · place of the receipt 8 (ReceiptFormat.swift) · next refresh 4 (0 none)
+///            · challenge 20
 /// 3 revoke   key ID 32 · time 4
 /// 4 spend    challenge 20
 /// 5 block    time 4 · blocked 1 (0 or 1) · account text
 /// 6 token    hash of a DeviceCheck token 32 · time 4, when it was spent
+/// 7 receipt  key ID 32 · flags 1 (1 a place follows, 2 a metric follows) · next refresh 4 (0 none)
+///            · [place of the receipt 8] · [metric 2 · time of the metric 4]
 /// ```
 /// Every record may be replayed more than once: a counter takes the maximum, a set inserts, a
-/// revocation sticks, and the last block record of an account holds.
+/// revocation sticks, and the last block record of an account and the last receipt record of a key
+/// hold.
 enum Record: Equatable {
     case admit(Admit)
     case block(account: [UInt8], isBlocked: Bool, time: UInt32)
-    case enrol(NewKey, SpentChallenge, time: UInt32)
+    case enrol(Enrolment)
+    case receipt(Receipt)
     case revoke(keyID: Bytes32, time: UInt32)
     case spend(SpentChallenge)
     case token(Bytes32, time: UInt32)
+
+    /// A key; its receipt's bytes are elsewhere.
+    struct Enrolment: Equatable {
+        var key: NewKey
+        var receipt: ReceiptLocation?
+        var challenge: SpentChallenge
+        var time: UInt32
+    }
+
+    struct Receipt: Equatable {
+        var keyID: Bytes32
+        /// Nil where the receipt stays.
+        var place: ReceiptLocation?
+        var update: ReceiptUpdate
+    }
 
     struct Admit: Equatable {
         var keyID: Bytes32
@@ -37,14 +57,15 @@ enum Record: Equatable {
     /// Whether every text fits its length; one that does not is never written.
     var isEncodable: Bool {
         switch self {
-        case .admit, .revoke, .spend, .token:
+        case .admit, .receipt, .revoke, .spend, .token:
             true
         case .block(let account, _, _):
             account.count <= StoreLimits.textBytesMax
-        case .enrol(let key, _, _):
+        case .enrol(let enrolment):
             [
-                key.account.count, key.app.utf8.count, key.bundleVersion?.utf8.count ?? 0,
-            ].allSatisfy { $0 <= StoreLimits.textBytesMax } && key.category != 255
+                enrolment.key.account.count, enrolment.key.app.utf8.count,
+                enrolment.key.bundleVersion?.utf8.count ?? 0,
+            ].allSatisfy { $0 <= StoreLimits.textBytesMax } && enrolment.key.category != 255
         }
     }
 
@@ -53,9 +74,10 @@ enum Record: Equatable {
         switch self {
         case .admit: 62
         case .block(let account, _, _): 8 + account.count
-        case .enrol(let key, _, _):
-            138 + key.account.count + key.app.utf8.count + (key.bundleVersion?.utf8.count ?? 0)
-                + key.receipt.count
+        case .enrol(let enrolment):
+            148 + enrolment.key.account.count + enrolment.key.app.utf8.count
+                + (enrolment.key.bundleVersion?.utf8.count ?? 0)
+        case .receipt: 52
         case .revoke: 37
         case .spend: 21
         case .token: 37
@@ -74,10 +96,15 @@ extension Record {
             bytes.append(bigEndian: time)
             bytes.append(isBlocked ? 1 : 0)
             bytes.append(text: account)
-        case .enrol(let key, let challenge, let time):
+        case .enrol(let enrolment):
             bytes.append(2)
-            Record.encode(key, time, to: &bytes)
-            bytes.append(challenge)
+            Record.encode(enrolment.key, enrolment.time, to: &bytes)
+            bytes.append(bigEndian: enrolment.receipt?.packed ?? 0)
+            bytes.append(bigEndian: enrolment.key.refreshAt ?? 0)
+            bytes.append(enrolment.challenge)
+        case .receipt(let receipt):
+            bytes.append(7)
+            receipt.encode(to: &bytes)
         case .revoke(let keyID, let time):
             bytes.append(3)
             bytes.append(keyID)
@@ -104,8 +131,6 @@ extension Record {
         bytes.append(text: Array(key.app.utf8))
         bytes.append(key.bundleVersion == nil ? 0 : 1)
         if let version = key.bundleVersion { bytes.append(text: Array(version.utf8)) }
-        bytes.append(bigEndian: UInt32(key.receipt.count))
-        bytes.append(contentsOf: key.receipt)
     }
 
     /// The next record of `reader`; nil when the bytes there are none.
@@ -117,6 +142,7 @@ extension Record {
         case 4: reader.readChallenge().map(Record.spend)
         case 5: parseBlock(&reader)
         case 6: parseToken(&reader)
+        case 7: parseReceipt(&reader)
         default: nil
         }
     }
@@ -165,15 +191,51 @@ extension Record {
             version = reader.readText()
             guard version != nil else { return nil }
         }
-        guard let length = reader.readUInt32(), let receipt = reader.readBytes(Int(length)),
+        guard let place = reader.readUInt64(), let refreshAt = reader.readUInt32(),
             let challenge = reader.readChallenge()
         else { return nil }
         let key = NewKey(
             keyID: keyID, publicKey: P256Point(x: x, y: y), account: account,
             app: String(decoding: app, as: UTF8.self), environment: environment,
-            signCounter: counter, receipt: receipt, category: category == 255 ? nil : category,
+            signCounter: counter, refreshAt: refreshAt == 0 ? nil : refreshAt,
+            category: category == 255 ? nil : category,
             bundleVersion: version.map { String(decoding: $0, as: UTF8.self) })
-        return .enrol(key, challenge, time: time)
+        return .enrol(
+            Enrolment(
+                key: key, receipt: ReceiptLocation(packed: place), challenge: challenge,
+                time: time))
+    }
+
+    private static func parseReceipt(_ reader: inout ByteReader) -> Record? {
+        guard let keyID = reader.readBytes32(), let flags = reader.readByte(), flags < 4,
+            let refreshAt = reader.readUInt32()
+        else { return nil }
+        var update = ReceiptUpdate(refreshAt: refreshAt == 0 ? nil : refreshAt)
+        var place: ReceiptLocation?
+        if flags & 1 != 0 {
+            place = reader.readUInt64().flatMap(ReceiptLocation.init(packed:))
+            guard place != nil else { return nil }
+        }
+        if flags & 2 != 0 {
+            guard let metric = reader.readUInt16(), metric <= RiskMetric.valueMax,
+                let time = reader.readUInt32()
+            else { return nil }
+            update.metric = RiskMetric(UInt32(metric), time: time)
+        }
+        return .receipt(Receipt(keyID: keyID, place: place, update: update))
+    }
+}
+
+extension Record.Receipt {
+    fileprivate func encode(to bytes: inout [UInt8]) {
+        bytes.append(keyID)
+        bytes.append((place == nil ? 0 : 1) | (update.metric == nil ? 0 : 2))
+        bytes.append(bigEndian: update.refreshAt ?? 0)
+        if let place { bytes.append(bigEndian: place.packed) }
+        if let metric = update.metric {
+            bytes.append(bigEndian: metric.value)
+            bytes.append(bigEndian: metric.time)
+        }
     }
 }
 

@@ -107,6 +107,45 @@ struct Shards: Sendable {
         for table in tokenTables { table.withLock { $0.forget(now: now) } }
     }
 
+    /// Runs `body` over all keys, one shard after the other.
+    func reduceKeys<Result>(
+        _ initial: Result, _ body: (Result, borrowing KeyEntry) -> Result
+    ) -> Result {
+        keyTables.reduce(initial) { result, table in
+            table.withLock { keys in
+                (0..<keys.count).reduce(result) { body($0, keys[$1]) }
+            }
+        }
+    }
+
+    /// Keys that are due, as ``Store/dueReceipts(from:looking:limit:now:isWanted:)`` has it.
+    func dueReceipts(
+        from cursor: inout ReceiptCursor, looking count: Int, limit: Int, now: UInt32,
+        isWanted: (_ app: String, _ environment: UInt8) -> Bool
+    ) -> (keys: [Bytes32], isAtEnd: Bool) {
+        var due: [Bytes32] = []
+        var left = count
+        while cursor.shard < keyTables.count {
+            guard left > 0, due.count < limit else { return (due, false) }
+            let (index, isDone) = keyTables[cursor.shard].withLock { keys -> (Int, Bool) in
+                var index = cursor.index
+                while index < keys.count, left > 0, due.count < limit {
+                    let entry = keys[index]
+                    if entry.isDue(now), isWanted(keys.apps[entry.app] ?? "", entry.environment) {
+                        due.append(entry.keyID)
+                    }
+                    index += 1
+                    left -= 1
+                }
+                return (index, index >= keys.count)
+            }
+            cursor.index = isDone ? 0 : index
+            cursor.shard += isDone ? 1 : 0
+        }
+        cursor = ReceiptCursor()
+        return (due, true)
+    }
+
     /// Keys, spent challenges, spent tokens and accounts.
     var counts: (keys: Int, spent: Int, tokens: Int, accounts: Int) {
         (
@@ -157,16 +196,20 @@ extension KeyTable {
             app: apps[entry.app] ?? "", environment: entry.environment,
             signCounter: entry.signCounter, isRevoked: entry.isRevoked,
             enrolledAt: entry.enrolledAt, lastUsedAt: entry.lastUsedAt,
-            challengeEpoch: entry.challengeEpoch, receiptSequence: entry.receiptSequence,
+            challengeEpoch: entry.challengeEpoch,
             category: entry.category == 255 ? nil : entry.category,
-            bundleVersion: bundleVersions[entry.bundleVersion])
+            bundleVersion: bundleVersions[entry.bundleVersion],
+            receipt: ReceiptLocation(packed: entry.receipt),
+            metric: entry.metric == .max
+                ? nil : RiskMetric(UInt32(entry.metric), time: entry.metricTime),
+            refreshAt: entry.refreshAt == 0 ? nil : entry.refreshAt)
         return Visible(record: record, account: entry.account)
     }
 
     /// Adds a new key with what its enrolment set.
     mutating func insert(
-        _ key: NewKey, account: AccountReference, time: UInt32, epoch: UInt32, sequence: UInt64,
-        isPending: Bool
+        _ key: NewKey, receipt: ReceiptLocation?, account: AccountReference, time: UInt32,
+        epoch: UInt32, isPending: Bool
     ) -> Int {
         var entry = KeyEntry(
             key, account: account, app: apps.intern(key.app),
@@ -174,13 +217,19 @@ extension KeyTable {
         entry.enrolledAt = time
         entry.lastUsedAt = time
         entry.challengeEpoch = epoch
-        entry.receiptSequence = key.receipt.isEmpty ? 0 : sequence
+        entry.receipt = receipt?.packed ?? 0
+        entry.refreshAt = key.refreshAt ?? 0
         entry.isPending = isPending
         return insert(entry)
     }
 }
 
 extension KeyEntry {
+    /// Whether its receipt is to be refreshed by `now`.
+    func isDue(_ now: UInt32) -> Bool {
+        refreshAt != 0 && refreshAt <= now && receipt != 0 && !isRevoked && !isPending
+    }
+
     /// Does what an admit does to its key: the counter takes the maximum, a revocation sticks.
     mutating func apply(_ admit: Record.Admit, epoch: UInt32) {
         signCounter = max(signCounter, admit.counter)
@@ -204,10 +253,12 @@ extension Shards {
                 accounts.setBlocked(index, isBlocked)
             }
             return true
-        case .enrol(let key, let challenge, let time):
-            spend(challenge)
-            enrol(key, time: time, entry)
+        case .enrol(let enrolment):
+            spend(enrolment.challenge)
+            enrol(enrolment, entry)
             return true
+        case .receipt(let receipt):
+            return change(receipt.keyID) { $0.apply(receipt) }
         case .revoke(let keyID, _):
             return change(keyID) { $0.isRevoked = true }
         case .spend(let challenge):
@@ -231,13 +282,14 @@ extension Shards {
         }
     }
 
-    private func enrol(_ key: NewKey, time: UInt32, _ entry: LogReader.Entry) {
+    private func enrol(_ enrolment: Record.Enrolment, _ entry: LogReader.Entry) {
+        let key = enrolment.key
         func insert(_ account: AccountReference) -> KeyReference? {
             withKeys(key.keyID) { keys, shard in
                 guard keys.find(key.keyID) == nil else { return nil }
                 let index = keys.insert(
-                    key, account: account, time: time, epoch: entry.epoch,
-                    sequence: entry.sequence, isPending: false)
+                    key, receipt: enrolment.receipt, account: account, time: enrolment.time,
+                    epoch: entry.epoch, isPending: false)
                 return KeyReference(index: UInt32(index), shard: shard)
             }
         }

@@ -23,6 +23,8 @@ package protocol Storage: Sendable {
     func create(_ name: String, byteCount: Int) throws(StorageFailure) -> StorageFile
     /// All bytes of an open file.
     func read(_ file: StorageFile) throws(StorageFailure) -> [UInt8]
+    /// `count` bytes of an open file from `offset` on, fewer where it ends.
+    func read(_ file: StorageFile, at offset: Int, count: Int) throws(StorageFailure) -> [UInt8]
     /// Writes all of `bytes` at `offset`, inside the file's size.
     func write(_ file: StorageFile, _ bytes: [UInt8], at offset: Int) throws(StorageFailure)
     /// Makes the file's bytes durable. Never called again on a file after it failed.

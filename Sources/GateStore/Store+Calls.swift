@@ -61,11 +61,30 @@ extension Store {
 extension Store {
     /// Stores `key` and spends `challenge` in one durable step. The account may have at most
     /// `keysPerAccount` good keys of the app, 0 for no limit.
+    ///
+    /// A receipt is written first, to a file of its own: the record that names its place follows
+    /// once it is on disk. One that cannot be written lets the client come again.
     package func enrol(
         _ key: NewKey, challenge: SpentChallenge, keysPerAccount: Int, now: UInt32,
         reply: @escaping @Sendable (EnrolOutcome) -> Void
     ) {
-        let enrolment = Enrolment(key: key, challenge: challenge, now: now, reply: reply)
+        let enrolment = Enrolment(
+            key: key, receipt: nil, challenge: challenge, now: now, reply: reply)
+        // Nothing is written for what is refused, or stored already.
+        let isNew = shards.withKeys(key.keyID) { keys, _ in keys.find(key.keyID) == nil }
+        guard !key.receipt.isEmpty, isNew, isReady, !isSpent(challenge) else {
+            return enrol(enrolment, keysPerAccount: keysPerAccount)
+        }
+        write(key.receipt, of: key.keyID) { [self] place in
+            guard let place else { return reply(.unavailable) }
+            var enrolment = enrolment
+            enrolment.receipt = place
+            enrol(enrolment, keysPerAccount: keysPerAccount)
+        }
+    }
+
+    private func enrol(_ enrolment: Enrolment, keysPerAccount: Int) {
+        let (key, challenge, now) = (enrolment.key, enrolment.challenge, enrolment.now)
         let refusal = spend(
             challenge, now: now, expired: .challengeExpired, spent: .challengeSpent
         ) { () -> EnrolOutcome? in
@@ -74,11 +93,12 @@ extension Store {
             }
             return storeForAccount(enrolment, keysPerAccount: keysPerAccount)
         }
-        if let refusal { reply(refusal) }
+        if let refusal { enrolment.reply(refusal) }
     }
 
     private struct Enrolment {
         var key: NewKey
+        var receipt: ReceiptLocation?
         var challenge: SpentChallenge
         var now: UInt32
         var reply: @Sendable (EnrolOutcome) -> Void
@@ -122,15 +142,18 @@ extension Store {
                 return Stored(refusal: .unavailable)
             }
             let reference = KeyReference(index: UInt32(keys.count), shard: shard)
-            let record = Record.enrol(key, enrolment.challenge, time: enrolment.now)
+            let record = Record.enrol(
+                Record.Enrolment(
+                    key: key, receipt: enrolment.receipt, challenge: enrolment.challenge,
+                    time: enrolment.now))
             let waiter = Waiter.enrol(.enrolled, revealed: reference, enrolment.reply)
-            guard let sequence = append(record, waiter) else {
+            guard append(record, waiter) != nil else {
                 releaseKey()
                 return Stored(refusal: .unavailable)
             }
             _ = keys.insert(
-                key, account: account, time: enrolment.now, epoch: epoch, sequence: sequence,
-                isPending: true)
+                key, receipt: enrolment.receipt, account: account, time: enrolment.now,
+                epoch: epoch, isPending: true)
             return Stored(reference: reference)
         }
     }

@@ -20,7 +20,8 @@ package final class Store: Sendable {
     private let storage: any Storage
     private let queue: Lock<LogQueue>
     private let writer: Lock<LogWriter>
-    private let thread = Lock<WorkerThread?>(nil)
+    private let threads = Lock<[WorkerThread]>([])
+    let receipts: Receipts
     private let meta: LogFormat.Meta
     private let log: @Sendable (StoreNotice) -> Void
     private let onStateChange: @Sendable (StoreState) -> Void
@@ -75,6 +76,11 @@ package final class Store: Sendable {
             }
         }
         self.meta = meta
+        receipts = Receipts(
+            try ReceiptFile(
+                storage: storage, names: names, storeID: meta.storeID,
+                segmentBytes: options.receiptSegmentBytes, last: shards.lastReceipt)
+        ) { log(.receipts($0)) }
         keyCount = Atomic(shards.counts.keys)
         // Half a segment, so that what is held for want of space and what came after fit in one
         // batch.
@@ -118,8 +124,10 @@ package final class Store: Sendable {
     ) throws(StoreError) -> (names: [String], meta: [UInt8]?) {
         do throws(StorageFailure) {
             let names = try storage.list()
-            for name in [LogFormat.segmentTemporaryName, LogFormat.metaTemporaryName]
-            where names.contains(name) {
+            for name in [
+                LogFormat.segmentTemporaryName, LogFormat.metaTemporaryName,
+                ReceiptFormat.temporaryName,
+            ] where names.contains(name) {
                 try storage.delete(name)
             }
             guard names.contains(LogFormat.metaName) else { return (names, nil) }
@@ -144,8 +152,10 @@ package final class Store: Sendable {
         deliver(writer.withLock { $0.prepare(queue) })
         guard mode == .thread else { return }
         do {
-            let started = try WorkerThread { self.run() }
-            thread.withLock { $0 = started }
+            let writer = try WorkerThread { self.run() }
+            threads.withLock { $0 = [writer] }
+            let receipts = try WorkerThread { self.receipts.run() }
+            threads.withLock { $0.append(receipts) }
         } catch {
             throw .storage(error)
         }
@@ -154,14 +164,19 @@ package final class Store: Sendable {
     /// Writes what waits, answers, and gives the directory back. Calls that come later are
     /// `unavailable`. Not to be called from a reply.
     package func close() {
+        let running = threads.withLock { threads in
+            defer { threads = [] }
+            return threads
+        }
+        // Receipts first: what waits for one goes on to the log.
+        receipts.close()
+        if running.count > 1 { running[1].join() }
+        receipts.step()
         queue.withLock { $0.isClosing = true }
         queue.wake()
-        let running = thread.withLock { thread in
-            defer { thread = nil }
-            return thread
-        }
-        running?.join()
+        running.first?.join()
         step()
+        receipts.closeFile()
         writer.withLock { $0.close() }
         let wasOpen = queue.withLock { queue in
             defer { queue.state = .closed }
@@ -175,9 +190,19 @@ package final class Store: Sendable {
 }
 
 extension Store {
-    /// Turns the writer once: what waits is written, or an allocation is tried again. For stores
+    /// Turns the writers once: what waits is written, or an allocation is tried again. For stores
     /// whose writer is `.stepped`.
     package func step() {
+        stepReceipts()
+        turnWriter()
+    }
+
+    /// Turns the writer of receipts alone.
+    package func stepReceipts() {
+        receipts.step()
+    }
+
+    private func turnWriter() {
         deliver(writer.withLock { $0.turn(queue) })
     }
 
@@ -191,7 +216,7 @@ extension Store {
                 queue.isClosing && (!queue.hasWork || queue.state != .ready)
             }
             if isDone { return }
-            step()
+            turnWriter()
         }
     }
 

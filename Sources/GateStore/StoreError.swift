@@ -9,6 +9,8 @@ package enum StoreError: Error, Sendable, Equatable {
     case metaMissing(file: String)
     /// The file was written by a later version.
     case newerFormat(file: String, version: UInt32)
+    /// The file was written by an earlier version that this one does not read.
+    case olderFormat(file: String, version: UInt32)
     /// A segment that must exist is not there.
     case segmentMissing(file: String)
     /// A call of the storage failed.
@@ -47,6 +49,9 @@ extension StoreError: CustomStringConvertible {
         case .newerFormat(let file, let version):
             "\(file): offset 12: format version \(version), expected at most "
                 + "\(LogFormat.version): start the version that wrote it, or a later one"
+        case .olderFormat(let file, let version):
+            "\(file): offset 12: format version \(version), expected \(LogFormat.version): start "
+                + "with an empty directory, or go on with the version that wrote it"
         case .segmentMissing(let file):
             "\(file): offset 0: segment missing: " + StoreError.remedy
         case .storage(let failure):
@@ -80,6 +85,8 @@ package enum StoreNotice: Sendable, Equatable {
     case created(directory: String)
     /// An enrolment was refused since the store holds `keysMax` keys; told once a start.
     case keysMaxReached(Int)
+    /// Receipts could not be written or read; what else the store does goes on.
+    case receipts(StorageFailure)
     /// Nothing more is admitted until the gate is restarted.
     case stopped(StorageFailure)
     /// There is space again.
@@ -97,6 +104,7 @@ extension StoreNotice: CustomStringConvertible {
         switch self {
         case .created(let directory): "\(directory): new store made"
         case .keysMaxReached(let count): "key refused: max_keys is \(count)"
+        case .receipts(let failure): "receipts: \(failure)"
         case .stopped(let failure): "store stopped until the gate is restarted: \(failure)"
         case .spaceReturned(let directory): "\(directory): space for the log again"
         case .spaceExhausted(let failure): "store waits for space: \(failure)"

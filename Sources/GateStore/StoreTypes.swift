@@ -18,6 +18,8 @@ package struct StoreOptions: Sendable {
     package var now: UInt32
     /// The bytes of a segment, a multiple of 512, 4 KiB to 1 GiB.
     package var segmentBytes: Int
+    /// The bytes of a segment of receipts, a multiple of 512.
+    package var receiptSegmentBytes: Int
     /// Who turns the writer.
     package var writer: Writer
     /// Told of each change of ``Store/state``, on the writer's thread, once it has taken effect.
@@ -26,13 +28,15 @@ package struct StoreOptions: Sendable {
     /// Options with the defaults of `StoreLimits`.
     package init(
         shards: Int = 64, keysMax: Int = 5_000_000, now: UInt32,
-        segmentBytes: Int = StoreLimits.segmentBytes, writer: Writer = .thread,
+        segmentBytes: Int = StoreLimits.segmentBytes,
+        receiptSegmentBytes: Int = StoreLimits.receiptSegmentBytes, writer: Writer = .thread,
         onStateChange: @escaping @Sendable (StoreState) -> Void = { _ in }
     ) {
         self.shards = shards
         self.keysMax = keysMax
         self.now = now
         self.segmentBytes = segmentBytes
+        self.receiptSegmentBytes = receiptSegmentBytes
         self.writer = writer
         self.onStateChange = onStateChange
     }
@@ -54,6 +58,8 @@ package enum StoreState: Sendable, Equatable {
 package enum StoreLimits {
     /// Bytes of a segment: small enough for a small volume, and some 800 full batches.
     package static let segmentBytes = 4 << 20
+    /// Bytes of a segment of receipts: some 4,000 of them.
+    package static let receiptSegmentBytes = ReceiptFormat.segmentBytes
     /// Bytes of the records that may wait for the writer; over it calls are `unavailable`. One
     /// batch holds them all, so every call that waits is answered by the next sync.
     package static let waitingBytesMax = 1 << 20
@@ -107,18 +113,23 @@ package struct KeyRecord: Sendable, Equatable {
     package var lastUsedAt: UInt32
     /// The epoch of the last admit that spent a challenge; of the enrolment before the first.
     package var challengeEpoch: UInt32
-    /// The sequence number of the record that holds its receipt; 0 without one.
-    package var receiptSequence: UInt64
     /// The validation category of the attestation, where it had one.
     package var category: UInt8?
     /// The bundle version of the attestation, where it had one.
     package var bundleVersion: String?
+    /// Where its receipt is; nil without one.
+    package var receipt: ReceiptLocation?
+    /// Apple's fraud metric of its device; nil while Apple has not said.
+    package var metric: RiskMetric?
+    /// Unix seconds of its receipt's next refresh; nil for none.
+    package var refreshAt: UInt32?
 
     /// A record by its parts.
     package init(
         keyID: Bytes32, publicKey: P256Point, account: [UInt8], app: String, environment: UInt8,
         signCounter: UInt32, isRevoked: Bool, enrolledAt: UInt32, lastUsedAt: UInt32,
-        challengeEpoch: UInt32, receiptSequence: UInt64, category: UInt8?, bundleVersion: String?
+        challengeEpoch: UInt32, category: UInt8?, bundleVersion: String?,
+        receipt: ReceiptLocation? = nil, metric: RiskMetric? = nil, refreshAt: UInt32? = nil
     ) {
         self.keyID = keyID
         self.publicKey = publicKey
@@ -130,13 +141,15 @@ package struct KeyRecord: Sendable, Equatable {
         self.enrolledAt = enrolledAt
         self.lastUsedAt = lastUsedAt
         self.challengeEpoch = challengeEpoch
-        self.receiptSequence = receiptSequence
         self.category = category
         self.bundleVersion = bundleVersion
+        self.receipt = receipt
+        self.metric = metric
+        self.refreshAt = refreshAt
     }
 
     /// Whether a receipt is kept for it.
-    package var hasReceipt: Bool { receiptSequence != 0 }
+    package var hasReceipt: Bool { receipt != nil }
 }
 
 /// A key to be enrolled: what its attestation proved.
@@ -155,6 +168,8 @@ package struct NewKey: Sendable, Equatable {
     package var signCounter: UInt32
     /// The attestation's receipt; empty for none.
     package var receipt: [UInt8]
+    /// Unix seconds of the receipt's first refresh; nil for none.
+    package var refreshAt: UInt32?
     /// The validation category, 0 to 254; nil when the attestation had none.
     package var category: UInt8?
     /// The bundle version; nil when the attestation had none.
@@ -163,8 +178,8 @@ package struct NewKey: Sendable, Equatable {
     /// A key by its parts.
     package init(
         keyID: Bytes32, publicKey: P256Point, account: [UInt8], app: String, environment: UInt8,
-        signCounter: UInt32 = 0, receipt: [UInt8] = [], category: UInt8? = nil,
-        bundleVersion: String? = nil
+        signCounter: UInt32 = 0, receipt: [UInt8] = [], refreshAt: UInt32? = nil,
+        category: UInt8? = nil, bundleVersion: String? = nil
     ) {
         self.keyID = keyID
         self.publicKey = publicKey
@@ -173,6 +188,7 @@ package struct NewKey: Sendable, Equatable {
         self.environment = environment
         self.signCounter = signCounter
         self.receipt = receipt
+        self.refreshAt = refreshAt
         self.category = category
         self.bundleVersion = bundleVersion
     }

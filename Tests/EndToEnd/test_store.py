@@ -4,6 +4,8 @@ import os
 import re
 import subprocess
 
+import cbor2
+
 import case
 import gate as gates
 import wire
@@ -32,15 +34,14 @@ class NoSpace(case.Case):
             os.posix_fallocate(file.fileno(), 0, size)
 
     def enrol_until_refused(self, most=20000):
-        """Enrols keys with fat receipts until the store takes no more; the refusal."""
-        template = self.device()
-        receipt = os.urandom(9000)
-        template.receipt = lambda *arguments: receipt
-        phone = self.app(template)
+        """Enrols keys whose records are large until the store takes no more; the refusal."""
+        extensions = cbor2.dumps({"apple_bundle_version_01": "1" * 9000})
+        phone = self.app(self.device())
         with phone.connect() as connection:
             for _ in range(most):
                 fresh = self.device()
-                fresh.receipt = template.receipt
+                fresh.extensions = lambda: extensions
+                fresh.receipt = lambda *arguments: b""
                 phone.device = fresh
                 answer = phone.enrol(connection=connection)
                 if answer.status != 201:
@@ -48,7 +49,7 @@ class NoSpace(case.Case):
         self.fail("the store never ran out of space")
 
     def test_out_of_space_and_back(self):
-        volume = self.mount(24)
+        volume = self.mount(48)
 
         def change(settings):
             settings.store = os.path.join(volume, "store")

@@ -66,7 +66,7 @@ struct RiskSignalsTests {
             keyID: SHA256.hash([number]), publicKey: P256Point(x: Bytes32(), y: Bytes32()),
             account: Array(account.utf8), app: "shop", environment: 1, signCounter: 0,
             isRevoked: false, enrolledAt: seconds, lastUsedAt: seconds, challengeEpoch: 1,
-            receiptSequence: 0, category: 3, bundleVersion: "10")
+            category: 3, bundleVersion: "10")
     }
 
     private func signals(

@@ -232,6 +232,14 @@ extension FaultStorage {
         return state.withLock { $0.inodes[$0.inode(file)]?.seen ?? [] }
     }
 
+    package func read(
+        _ file: StorageFile, at offset: Int, count: Int
+    ) throws(StorageFailure) -> [UInt8] {
+        let bytes = try read(file)
+        let start = min(offset, bytes.count)
+        return Array(bytes[start..<min(start + count, bytes.count)])
+    }
+
     package func write(
         _ file: StorageFile, _ bytes: [UInt8], at offset: Int
     ) throws(StorageFailure) {

@@ -8,14 +8,19 @@ package struct StoreModel {
         case admit(SpentChallenge?, keyID: Bytes32, counter: UInt32, isRevoking: Bool, now: UInt32)
         case block([UInt8], Bool)
         case enrol(NewKey, SpentChallenge, now: UInt32)
+        case receipt(Bytes32, [UInt8]?, ReceiptUpdate)
         case revoke(Bytes32)
         case spend(SpentChallenge)
         case token(Bytes32, now: UInt32)
     }
 
     /// A key and the sequence number of its enrolment.
+    ///
+    /// The record has no place of a receipt: where one is, is the store's affair.
     package struct Key {
         package var record: KeyRecord
+        /// Empty for none.
+        package var receipt: [UInt8]
         package var sequence: UInt64
     }
 
@@ -39,7 +44,12 @@ package struct StoreModel {
         case .enrol(let key, let challenge, let now):
             spent.insert(challenge)
             keys[key.keyID] = Key(
-                record: StoreModel.record(key, now: now, sequence: sequence), sequence: sequence)
+                record: StoreModel.record(key, now: now), receipt: key.receipt,
+                sequence: sequence)
+        case .receipt(let keyID, let receipt, let update):
+            if let receipt { keys[keyID]?.receipt = receipt }
+            if let metric = update.metric { keys[keyID]?.record.metric = metric }
+            keys[keyID]?.record.refreshAt = update.refreshAt
         case .revoke(let keyID):
             keys[keyID]?.record.isRevoked = true
         case .spend(let challenge):
@@ -55,13 +65,13 @@ package struct StoreModel {
         return time / 86_400 >= (now - min(now, 30 * 86_400)) / 86_400
     }
 
-    private static func record(_ key: NewKey, now: UInt32, sequence: UInt64) -> KeyRecord {
+    private static func record(_ key: NewKey, now: UInt32) -> KeyRecord {
         KeyRecord(
             keyID: key.keyID, publicKey: key.publicKey, account: key.account, app: key.app,
             environment: key.environment, signCounter: key.signCounter, isRevoked: false,
             enrolledAt: now, lastUsedAt: now, challengeEpoch: 1,
-            receiptSequence: key.receipt.isEmpty ? 0 : sequence, category: key.category,
-            bundleVersion: key.bundleVersion)
+            category: key.category, bundleVersion: key.bundleVersion,
+            refreshAt: key.refreshAt)
     }
 }
 

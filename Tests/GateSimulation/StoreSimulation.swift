@@ -89,12 +89,13 @@ package final class StoreSimulation {
 
 extension StoreSimulation {
     private func load() throws {
-        switch Int.random(in: 0..<20, using: &random) {
+        switch Int.random(in: 0..<22, using: &random) {
         case 0..<11: try admit()
         case 11..<16: try enrol()
         case 16: try revoke()
         case 17: try block()
         case 18: try spendToken()
+        case 19, 20: try refresh()
         default: open.forgetExpired(now: now)
         }
     }
@@ -156,12 +157,57 @@ extension StoreSimulation {
             keyID: keyID, publicKey: P256Point(x: keyID, y: keyID), account: pickAccount(),
             app: random.chance(90) ? "shop" : "bank", environment: random.chance(90) ? 0 : 1,
             signCounter: random.chance(90) ? 0 : 1,
-            receipt: random.chance(50) ? [] : Array(repeating: 7, count: 300), category: 3,
+            receipt: random.chance(50) ? [] : pickReceipt(),
+            refreshAt: random.chance(50) ? nil : now, category: 3,
             bundleVersion: random.chance(50) ? nil : "412")
         let (change, outcome) = memory.enrol(key, challenge, keysPerAccount: 3, now: now)
         let reply = Reply<EnrolOutcome>()
         open.enrol(key, challenge: challenge, keysPerAccount: 3, now: now, reply: reply.call)
+        guard try !isReceiptLost(reply, key.receipt.isEmpty) else { return }
         try expect(reply, change, outcome) {}
+    }
+
+    private func pickReceipt() -> [UInt8] {
+        (0..<Int.random(in: 1...700, using: &random)).map { _ in
+            UInt8.random(in: 0...3, using: &random)
+        }
+    }
+
+    /// Lets receipts be written at once, so that the model's order is the log's. Whether one could
+    /// not be: then the call changed nothing, and the store goes on.
+    private func isReceiptLost<Outcome: Sendable>(
+        _ reply: Reply<Outcome>, _ isWithout: Bool
+    ) throws -> Bool {
+        let before = notices["receipts"] ?? 0
+        open.stepReceipts()
+        guard !isWithout, open.isReady, let answer = reply.outcomes.first,
+            "\(answer)" == "unavailable"
+        else { return false }
+        try check(before < notices["receipts"] ?? 0, "a receipt refused, and nothing was wrong")
+        return true
+    }
+
+    private func refresh() throws {
+        let keyID = pickKey()
+        let receipt = random.chance(50) ? pickReceipt() : nil
+        let update = ReceiptUpdate(
+            metric: random.chance(50) ? nil : RiskMetric(UInt32(event), time: now),
+            refreshAt: random.chance(30) ? nil : now + UInt32.random(in: 0...9, using: &random))
+        let known = memory.keys[keyID]
+        let durable = open.figures.lastSequence
+        let isGood = known.map { $0.sequence <= durable && !$0.record.isRevoked } ?? false
+        let reply = Reply<ReceiptOutcome>()
+        if let receipt {
+            open.keep(receipt: receipt, of: keyID, update, reply: reply.call)
+        } else {
+            open.update(receiptOf: keyID, update, reply: reply.call)
+        }
+        guard try !isReceiptLost(reply, receipt == nil) else { return }
+        guard isGood || receipt == nil || open.isReady else { return }
+        try expect(
+            reply, isGood ? .receipt(keyID, receipt, update) : nil,
+            isGood ? .done : .keyUnknown
+        ) {}
     }
 
     private func revoke() throws {
@@ -313,7 +359,8 @@ extension StoreSimulation {
     private func restart() throws {
         restarts += 1
         store = nil
-        var options = StoreOptions(shards: 4, now: now, segmentBytes: 8192, writer: .stepped)
+        var options = StoreOptions(
+            shards: 4, now: now, segmentBytes: 8192, receiptSegmentBytes: 4096, writer: .stepped)
         options.keysMax = 100
         for attempt in 0... {
             if attempt == 3 { storage.mend() }
@@ -353,9 +400,12 @@ extension StoreSimulation {
         }
         try check(open.figures.keys == memory.keys.count, "number of keys")
         for key in memory.keys.values {
-            let found = open.key(key.record.keyID)
+            let known = open.key(key.record.keyID)
+            var found = known
+            found?.receipt = nil
             try check(
                 found == key.record, "expected \(key.record), got \(String(describing: found))")
+            try checkReceipt(known, key.receipt)
         }
         let alive = memory.spent.filter { now <= $0.expiry + 3600 }
         for challenge in challenges where now <= challenge.expiry + 3600 {
@@ -382,12 +432,32 @@ extension StoreSimulation {
     }
 }
 
+extension StoreSimulation {
+    /// A receipt that a record of the log names is there, whatever happened.
+    private func checkReceipt(_ key: KeyRecord?, _ expected: [UInt8]) throws {
+        guard let key else { return }
+        for _ in 0..<2 {
+            let failures = notices["receipts"] ?? 0
+            let reply = Reply<[UInt8]?>()
+            open.receipt(of: key, reply: reply.call)
+            open.stepReceipts()
+            let found = (reply.outcomes.first ?? nil) ?? []
+            if found == expected { return }
+            try check(
+                failures < notices["receipts"] ?? 0, "the receipt of \(key.keyID) is not there")
+            storage.mend()
+        }
+        try check(false, "the receipt of \(key.keyID) cannot be read")
+    }
+}
+
 extension StoreNotice {
     /// The notice without its values.
     fileprivate var kind: String {
         switch self {
         case .created: "created"
         case .keysMaxReached: "keysMaxReached"
+        case .receipts: "receipts"
         case .spaceExhausted: "spaceExhausted"
         case .spaceReturned: "spaceReturned"
         case .stopped: "stopped"

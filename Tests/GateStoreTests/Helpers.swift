@@ -39,7 +39,8 @@ func options(
     onStateChange: @escaping @Sendable (StoreState) -> Void = { _ in }
 ) -> StoreOptions {
     StoreOptions(
-        shards: shards, keysMax: keysMax, now: now, segmentBytes: segmentBytes, writer: writer,
+        shards: shards, keysMax: keysMax, now: now, segmentBytes: segmentBytes,
+        receiptSegmentBytes: 8192, writer: writer,
         onStateChange: onStateChange)
 }
 
@@ -76,6 +77,31 @@ extension Store {
             key, challenge: challenge, keysPerAccount: keysPerAccount, now: now, reply: reply.call)
         step()
         return reply.outcome
+    }
+
+    /// Keeps a receipt and turns the writers; nil when that did not answer exactly once.
+    func keepNow(_ receipt: [UInt8], _ key: UInt8, _ update: ReceiptUpdate) -> ReceiptOutcome? {
+        let reply = Reply<ReceiptOutcome>()
+        keep(receipt: receipt, of: bytes32(key), update, reply: reply.call)
+        step()
+        return reply.outcome
+    }
+
+    /// Updates and turns the writers; nil when that did not answer exactly once.
+    func updateNow(_ key: UInt8, _ update: ReceiptUpdate) -> ReceiptOutcome? {
+        let reply = Reply<ReceiptOutcome>()
+        self.update(receiptOf: bytes32(key), update, reply: reply.call)
+        step()
+        return reply.outcome
+    }
+
+    /// The receipt of a key; nil without one.
+    func receiptNow(_ key: UInt8) -> [UInt8]? {
+        guard let record = self.key(bytes32(key)) else { return nil }
+        let reply = Reply<[UInt8]?>()
+        receipt(of: record, reply: reply.call)
+        step()
+        return reply.outcome ?? nil
     }
 
     /// Revokes and turns the writer; nil when that did not answer exactly once.

@@ -7,22 +7,22 @@ import Testing
 /// out.
 private enum Golden {
     static let metaBefore =
-        "414753544d455441e0faf50900000001000102030405060708090a0b0c0d0e0f0000000177359400"
+        "414753544d45544133fb4fb300000002000102030405060708090a0b0c0d0e0f0000000177359400"
         + "00000000000000005e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
         + "0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d"
     static let metaAfter =
-        "414753544d4554417d4810ab00000001000102030405060708090a0b0c0d0e0f0000000177359400"
+        "414753544d455441ae49aa1100000002000102030405060708090a0b0c0d0e0f0000000177359400"
         + "00000000000000015e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
         + "0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d0d"
     static let segment =
-        "414753544c4f4731442e6dfd00000001000102030405060708090a0b0c0d0e0f0000000100002000"
+        "414753544c4f4731972fd74700000002000102030405060708090a0b0c0d0e0f0000000100002000"
         + "0000000000000001"
     static let batch1 =
-        "41474231734cd09b000000c100000001000000000000000100000000000000010000000000000000"
+        "414742316f7179fe000000c600000001000000000000000100000000000000010000000000000000"
         + "02111111111111111111111111111111111111111111111111111111111111111122222222222222"
         + "22222222222222222222222222222222222222222222222222333333333333333333333333333333"
         + "333333333333333333333333333333333300000000000f424000030005616c696365000473686f70"
-        + "01000334313200000003aabbccc1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1000f436c"
+        + "0100033431320000010000200003000f42f4c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1000f436c"
     static let batch2 =
         "41474231c90b6283000000b000000001000000000000000200000000000000050000000000000001"
         + "01111111111111111111111111111111111111111111111111111111111111111100000007000f42"
@@ -30,13 +30,13 @@ private enum Golden {
         + "11111111111111111111111111111100000009000f42420004c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3"
         + "c3000f436e05000f4243010003626f62"
     static let batch3 =
-        "414742316afe574a000000fd00000001000000000000000600000000000000080000000000000005"
+        "41474231806a4e7b0000010500000001000000000000000600000000000000080000000000000005"
         + "05000f4244000003626f620111111111111111111111111111111111111111111111111111111111"
         + "111111110000000a000f424603c4c4c4c4c4c4c4c4c4c4c4c4c4c4c4c4000f436f02444444444444"
         + "44444444444444444444444444444444444444444444444444445555555555555555555555555555"
         + "55555555555555555555555555555555555566666666666666666666666666666666666666666666"
-        + "6666666666666666666600000004000f424001ff0000000462616e6b0000000000c5c5c5c5c5c5c5"
-        + "c5c5c5c5c5c5c5c5c5000f4370"
+        + "6666666666666666666600000004000f424001ff0000000462616e6b000000000000000000000000"
+        + "00c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5000f4370"
     static let batch4 =
         "41474231dfdc6e5c0000004d00000001000000000000000900000000000000090000000000000008"
         + "034444444444444444444444444444444444444444444444444444444444444444000f4245"
@@ -66,7 +66,8 @@ private enum Golden {
         var key = NewKey(
             keyID: bytes32(0x11), publicKey: P256Point(x: bytes32(0x22), y: bytes32(0x33)),
             account: Array("alice".utf8), app: "shop", environment: 0,
-            receipt: [0xaa, 0xbb, 0xcc], category: 3, bundleVersion: "412")
+            receipt: [0xaa, 0xbb, 0xcc], refreshAt: noon + 180, category: 3,
+            bundleVersion: "412")
         #expect(store.enrolNow(key, challenge(0xc1), now: noon) == .enrolled)
         #expect(storage[segmentName(1)] == Golden.log(batches: 1))
 
@@ -118,15 +119,17 @@ private enum Golden {
                     keyID: bytes32(0x11), publicKey: P256Point(x: bytes32(0x22), y: bytes32(0x33)),
                     account: Array("alice".utf8), app: "shop", environment: 0, signCounter: 10,
                     isRevoked: true, enrolledAt: noon, lastUsedAt: noon + 6, challengeEpoch: 1,
-                    receiptSequence: 1, category: 3, bundleVersion: "412"))
+                    category: 3, bundleVersion: "412", receipt: first.receipt,
+                    refreshAt: noon + 180))
+        #expect(first.hasReceipt)
         let second = try #require(store.key(bytes32(0x44)))
         #expect(
             second
                 == KeyRecord(
                     keyID: bytes32(0x44), publicKey: P256Point(x: bytes32(0x55), y: bytes32(0x66)),
                     account: [], app: "bank", environment: 1, signCounter: 4, isRevoked: true,
-                    enrolledAt: noon, lastUsedAt: noon, challengeEpoch: 1, receiptSequence: 0,
-                    category: nil, bundleVersion: nil))
+                    enrolledAt: noon, lastUsedAt: noon, challengeEpoch: 1, category: nil,
+                    bundleVersion: nil))
         for number in 0..<5 {
             let spent = challenge(0xc1 + UInt8(number), expiry: noon + 300 + UInt32(number))
             #expect(store.isSpent(spent))

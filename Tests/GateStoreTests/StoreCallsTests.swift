@@ -151,6 +151,7 @@ import Testing
     @Test("a key is kept as it was enrolled")
     func enrolled() throws {
         var key = newKey(1, receipt: [1, 2, 3])
+        key.refreshAt = noon + 60
         key.category = 3
         key.bundleVersion = "412"
         key.signCounter = 2
@@ -163,7 +164,8 @@ import Testing
                     keyID: bytes32(1), publicKey: P256Point(x: bytes32(1), y: bytes32(1)),
                     account: Array("alice".utf8), app: "shop", environment: 1, signCounter: 2,
                     isRevoked: false, enrolledAt: noon + 3, lastUsedAt: noon + 3,
-                    challengeEpoch: 1, receiptSequence: 1, category: 3, bundleVersion: "412"))
+                    challengeEpoch: 1, category: 3, bundleVersion: "412",
+                    receipt: record.receipt, refreshAt: noon + 60))
         #expect(record.hasReceipt)
         let asked = Reply<KeyRecord?>()
         store.key(bytes32(1), reply: asked.call)

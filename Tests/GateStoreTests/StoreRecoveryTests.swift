@@ -218,8 +218,8 @@ private struct History {
         "a file of a newer format is refused with its version", arguments: ["meta", segmentName(1)])
     func newerFormat(_ name: String) throws {
         let storage = try History(admits: 1).storage
-        storage[name]?[15] = 2
-        #expect(throws: StoreError.newerFormat(file: "/store/" + name, version: 2)) {
+        storage[name]?[15] = 3
+        #expect(throws: StoreError.newerFormat(file: "/store/" + name, version: 3)) {
             try Store.open(storage: storage, options: options(segmentBytes: 4096))
         }
     }

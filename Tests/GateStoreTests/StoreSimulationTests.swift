@@ -27,7 +27,7 @@ import Testing
         guard Self.seeds.count >= 200 else { return }
         // A simulation in which nothing happens proves nothing.
         #expect(losses > 0 && restarts > 500 && admits > 1000)
-        for kind in ["spaceExhausted", "spaceReturned", "stopped", "tornTail"] {
+        for kind in ["spaceExhausted", "spaceReturned", "stopped", "tornTail", "receipts"] {
             #expect(notices[kind] ?? 0 > 10, "\(kind) in \(notices)")
         }
     }
