@@ -55,6 +55,23 @@ extension Builder {
         return settings
     }
 
+    /// The bits of a `set_bits` line; nil without.
+    func setBits(_ setting: Setting) -> DeviceBits? {
+        guard setting.isGiven, !setting.isFaulty else { return nil }
+        func bit(_ name: String) -> Bool? { setting.argument(name).map { $0.text == "1" } }
+        return DeviceBits(bit0: bit("bit0"), bit1: bit("bit1"))
+    }
+
+    /// Bits are set for whoever has shown a proof or a device.
+    mutating func checkSetBits(_ body: ParsedBlock, _ route: Route) {
+        guard route.mode != .enforce, route.mode != .monitor, let line = body.first("set_bits")
+        else { return }
+        let mode = if case .off = route.mode { "off" } else { "deny" }
+        faults.warning(
+            line.place, "\"set_bits\" does nothing on a route whose mode is \(mode)",
+            "delete it, or write mode enforce")
+    }
+
     /// Lines of routes, and of `defaults`, that ask DeviceCheck.
     private func deviceCheckUses() -> [AppleUse] {
         let hosts = top.all("host").compactMap(\.body)

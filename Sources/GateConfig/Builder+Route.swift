@@ -36,6 +36,7 @@ extension Builder {
         if upstream.place != nil, route.upstream.isEmpty { places.unclear.insert(line.place) }
         checkUpgrade(body, methods)
         checkRequirements(body, route)
+        checkSetBits(body, route)
         checkShare(route, chain, host, built)
         if case .deny = route.mode, upstream.words.first == nil { route.upstream = "" }
         return route
@@ -55,6 +56,7 @@ extension Builder {
         return Route(
             name: "", methods: [], path: "", isPrefix: true, mode: mode(setting("mode")),
             share: share(setting("mode")), fallback: fallback(setting("fallback")),
+            setBits: setBits(setting("set_bits")),
             requirements: requirements(chain),
             binding: Route.Binding(rawValue: setting("bind").text) ?? .clientData,
             purpose: setting("purpose").text, bodyBytesMax: bytesMax,

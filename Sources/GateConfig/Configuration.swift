@@ -494,6 +494,8 @@ package struct Route: Sendable, Equatable {
     package var share: Share?
     /// What becomes of a request that says its device cannot attest.
     package var fallback: Fallback
+    /// The DeviceCheck bits set after a 2xx answer; nil for none.
+    package var setBits: DeviceBits?
     /// What else a request must show once its proof holds.
     package var requirements: Requirements
     /// What the client data of a proof is.

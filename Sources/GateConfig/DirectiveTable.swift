@@ -313,12 +313,14 @@ enum DirectiveTable {
         Directive(
             "fallback", .route,
             """
-            deny | allow_unverified | ~devicecheck [also_enrolled] bit0=0|1 bit1=0|1 rate=RATE \
+            deny | allow_unverified | devicecheck [also_enrolled] bit0=0|1 bit1=0|1 rate=RATE \
             timeout=DURATION
             """, "what a device that cannot attest gets"
-        ).defaulting(Defaults.fallback).completing(Defaults.fallbackKeys),
-        Directive("set_bits", .route, "bit0=0|1 bit1=0|1", "DeviceCheck bits set after success")
-            .later,
+        ).defaulting(Defaults.fallback).completing(Defaults.fallbackKeys)
+            .within(["timeout": Limits.deviceCheckSeconds]),
+        Directive(
+            "set_bits", .route, "bit0=0|1 bit1=0|1",
+            "DeviceCheck bits set after a 2xx answer, for clients that sent a device token"),
         Directive(
             "require", .route,
             """

@@ -31,6 +31,8 @@ enum Limits {
     static let queue = 0...100_000
     /// Idle connections kept; 0 keeps none.
     static let keepalive = 0...1_000_000
+    /// How long Apple's DeviceCheck is waited for, in seconds: a phone's user waits as well.
+    static let deviceCheckSeconds = 1...60
     /// Statuses of `deny`.
     static let denyStatus = 400...599
     /// The greatest fraud metric that passes: Apple counts a device's keys of a month.

@@ -90,7 +90,7 @@ extension Upstream {
             setFields: [],
             tls: UpstreamTLS(
                 isVerified: true, name: "", authorities: authorities, certificate: nil),
-            balance: .roundRobin, health: nil, ejection: nil, activeLimit: nil,
+            balance: .roundRobin, health: nil, ejection: nil, activeLimit: Implicit.activeLimit,
             isLengthRequired: false)
     }
 
@@ -105,6 +105,8 @@ extension Upstream {
         /// Another address of the name, where one takes no connection.
         static let retries = 2
         static let connect = Duration.seconds(3)
+        /// Connections of one gate to a service of others, however slow that is.
+        static let activeLimit = ActiveLimit(requests: 128, waiting: 512, wait: .seconds(2))
         /// Each call has a deadline of its own, which is shorter.
         static let answer = Duration.seconds(60)
     }

@@ -50,6 +50,85 @@ struct AppleTests {
         #expect(messages(report(app: "")) == ["\"apple\" is not used"])
     }
 
+    @Test("what asks Apple's servers needs it")
+    func needed() {
+        let route = load(hostText("route GET /a {\n set_bits bit0=1\n}"))
+        #expect(
+            messages(route) == ["\"set_bits\" asks Apple's servers, and there is no \"apple\""])
+        let fallback = load(hostText("defaults {\n fallback devicecheck\n}"))
+        #expect(
+            messages(fallback) == [
+                "\"fallback devicecheck\" asks Apple's servers, and there is no \"apple\""
+            ])
+        let both = load(
+            hostText("route GET /a {\n fallback devicecheck\n}") + "\n" + AppleTests.block,
+            credentials: ["p8": "key"])
+        #expect(messages(both).isEmpty, "\(both.render())")
+    }
+
+    @Test("fallback devicecheck and set_bits are resolved, each app's environment has its server")
+    func resolved() throws {
+        let text = hostText(
+            """
+            route GET /a {
+                fallback devicecheck bit1=0 rate=20/1h also_enrolled timeout=3s
+                set_bits bit0=1
+            }
+            route GET /b {
+                fallback devicecheck
+            }
+            """)
+        let report = load(text + "\n" + AppleTests.block, credentials: ["p8": "key"])
+        let configuration = try #require(report.configuration, "\(report.render())")
+        let routes = configuration.hosts[0].routes
+        #expect(
+            routes[0].fallback
+                == .deviceCheck(
+                    Fallback.DeviceCheck(
+                        bit1: false, rate: Rate(count: 20, per: .seconds(3600)),
+                        isAlsoEnrolled: true, timeout: .seconds(3))))
+        #expect(routes[0].setBits == DeviceBits(bit0: true))
+        #expect(
+            routes[1].fallback == .deviceCheck(Fallback.DeviceCheck(timeout: .seconds(2))))
+        #expect(routes[1].setBits == nil)
+        let apple = try #require(configuration.apple)
+        #expect(apple.teamID == "ABCDE12345" && apple.keyID == "KEY1234567")
+        let service = try #require(apple.deviceCheck[.production])
+        #expect(service.url.authority == "api.devicecheck.apple.com")
+        #expect(apple.deviceCheck[.development] == nil && apple.attestData.isEmpty)
+        #expect(configuration.implicitUpstreams.map(\.name) == [service.upstream])
+        #expect(configuration.implicitUpstreams[0].tls?.isVerified == true)
+        let development = load(
+            text.replacing("environment production", with: "environment development") + "\n"
+                + AppleTests.block, credentials: ["p8": "key"])
+        #expect(
+            development.configuration?.apple?.deviceCheck[.development]?.url.authority
+                == "api.development.devicecheck.apple.com")
+    }
+
+    @Test("bits that nobody is asked for are not set")
+    func modes() {
+        let report = load(
+            hostText("route GET /a {\n mode off\n set_bits bit0=1\n}") + "\n" + AppleTests.block,
+            credentials: ["p8": "key"])
+        #expect(
+            messages(report) == ["\"set_bits\" does nothing on a route whose mode is off"])
+        let none = load(
+            hostText("route GET /a {\n set_bits\n}") + "\n" + AppleTests.block,
+            credentials: ["p8": "key"])
+        #expect(messages(none).contains("\"set_bits\" needs a value"))
+    }
+
+    @Test("the dump shows the references, not the key")
+    func dump() {
+        let report = load(
+            hostText("route GET /a {\n set_bits bit0=1\n}") + "\n"
+                + AppleTests.block, credentials: ["p8": "the-key-itself"])
+        #expect(report.dump.text.contains("key credential:p8"))
+        #expect(!report.dump.text.contains("the-key-itself"))
+        #expect(!load(hostText("")).dump.text.contains("apple {"))
+    }
+
     @Test("other servers and authorities are https and warned about")
     func tests() {
         let lines = """

@@ -13,11 +13,6 @@ struct AvailabilityTests {
         ("route", "bind body challenge=json:/pointer", "bind body"),
         ("route", "bind envelope", "bind envelope"),
         ("route", "inline_enroll on", "inline_enroll on"),
-        (
-            "route", "fallback devicecheck bit1=0 rate=20/1h also_enrolled timeout=2s",
-            "fallback devicecheck"
-        ),
-        ("route", "set_bits bit0=1", "set_bits"),
     ]
 
     private func report(_ block: String, _ line: String) -> ConfigurationReport {
@@ -91,7 +86,7 @@ struct AvailabilityTests {
                 && !diagnostic.message.hasSuffix("is not available in this version")
         }
         #expect(others.isEmpty, "\(others.map { $0.render() }.joined(separator: "\n"))")
-        #expect(report.errorCount == 3, "\(report.render())")
+        #expect(report.errorCount == 2, "\(report.render())")
     }
 }
 

@@ -24,6 +24,7 @@ struct RiskSignalsTests {
             value(RiskSignals(metric: 3, metricAge: 60, keyAge: 5, isNewKey: true))
                 == "metric=3, metric-age=60, key-age=5, new-key")
         #expect(value(RiskSignals(metric: 0)) == "metric=0")
+        #expect(value(RiskSignals(bit0: false, bit1: true)) == "bit0=?0, bit1=?1")
         #expect(value(RiskSignals(areExtensionsUnreadable: true)) == "")
     }
 

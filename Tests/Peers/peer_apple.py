@@ -467,7 +467,8 @@ class Client:
 
     def authorization(self, at=None, key_id=None, team_id=None, der=False):
         header = {"alg": "ES256", "kid": key_id or self.apple.key_id}
-        claims = {"iss": team_id or self.apple.team_id, "iat": int(time.time() if at is None else at)}
+        issued = int(time.time() if at is None else at)
+        claims = {"iss": team_id or self.apple.team_id, "iat": issued}
         text = ".".join(_unpadded(json.dumps(part).encode()) for part in (header, claims))
         signature = self.apple._key.sign(text.encode(), ec.ECDSA(hashes.SHA256()))
         if not der:

@@ -9,8 +9,10 @@ extension Exchange {
     /// Takes a request whose fields say `App-Attest-Unsupported: ?1` and that has no proof.
     func fallBack(_ reading: ProofReading, _ head: RequestHead, _ route: Route) {
         switch route.fallback {
-        case .deny, .deviceCheck:
+        case .deny:
             return fail(Refusal(.unsupported, at: .checks))
+        case .deviceCheck(let terms):
+            return fallBack(toDeviceCheck: terms, reading, head, route)
         case .allowUnverified:
             guard context.store.isReady else {
                 return fail(Refusal(.storeUnavailable, at: .checks))
@@ -24,6 +26,7 @@ extension Exchange {
 
     /// The body of such a request is complete.
     func fallbackBodyComplete(_ held: HeldBody, _ reading: ProofReading) {
+        guard deviceCheck == nil else { return deviceCheckBodyComplete() }
         reserveSlot { exchange in
             guard let route = exchange.route, let permit = Permit.unverified(route, reading) else {
                 return exchange.fail(Refusal(.unsupported, at: .checks))

@@ -73,6 +73,7 @@ extension Exchange {
 
     private func readProof(_ head: RequestHead, _ host: HostRuntime, _ route: Route) -> Proof? {
         let reading = ProofReader.read(head, host.fields, route.binding)
+        if route.setBits != nil { bitsToken = reading.deviceToken }
         switch reading.outcome {
         case .absent where reading.isUnsupported:
             log.isUnsupported = true
@@ -102,13 +103,14 @@ extension Exchange {
     }
 
     /// Holds the body and, where the client waits for it, asks for it.
-    func hold(_ head: RequestHead, _ route: Route) {
+    /// - Parameter isAsking: False where the client is to be asked later.
+    func hold(_ head: RequestHead, _ route: Route, isAsking: Bool = true) {
         sink = .held(
             HeldBody(
                 memoryBytesMax: route.bodyMemoryBytes,
                 bytesMax: isBodyBounded(route) ? route.bodyBytesMax : .max,
                 spool: context.spool))
-        askForBody()
+        if isAsking { askForBody() }
     }
 
     /// Whether `body max` binds: a monitored body is bounded where its length must be sent.
@@ -239,6 +241,7 @@ extension Exchange {
         log.reason = refusal.reason
         admission = nil
         fallback = nil
+        leaveDeviceCheck()
         var held: HeldBody?
         if case .held(let body) = sink { held = body }
         forwardRest(permit, after: held)

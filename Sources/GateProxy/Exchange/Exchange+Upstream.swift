@@ -23,6 +23,7 @@ extension Exchange: UpstreamRequestOwner {
         HopByHop.mark(&head)
         log.status = head.status
         isAnswered = true
+        setBits(status: head.status)
         stream.relay(
             head: head,
             adding: ResponseAdditions(

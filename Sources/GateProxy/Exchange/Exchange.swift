@@ -64,6 +64,10 @@ final class Exchange {
     var commit = CommitState.none
     /// What its fields say where it has no proof and its route's fallback has taken it.
     var fallback: ProofReading?
+    /// While that fallback asks DeviceCheck (Exchange+DeviceCheck).
+    var deviceCheck: PendingDeviceCheck?
+    /// The device's token, where the route sets bits.
+    var bitsToken: [UInt8]?
     /// What becomes of the request once enough of its body is here, on an enrolment path.
     var enrolment: PendingCall?
     /// Passes where the store keeps a request waiting too long; nil while none waits.
@@ -384,6 +388,7 @@ final class Exchange {
             isPeerTrusted: isPeerTrusted,
             peer: client.peer.ipAddress.map { Array("\($0)".utf8) } ?? [],
             scheme: client.scheme, requestID: log.requestID, verdict: permit.verdict,
+            risk: permit.risk,
             account: account.isEmpty ? nil : account, operationID: permit.operationID,
             isProofPassed: route.isProofPassed, isExpectForwarded: isExpectForwarded,
             traceParent: TraceParent.replacement(head, using: &worker.random),
@@ -534,6 +539,7 @@ final class Exchange {
         isOver = true
         storeAnswered()
         stopWaitingForAccount()
+        leaveDeviceCheck()
         leaveSlot()
         log.bytesOut = tunnelBytesOut ?? stream.bytesSent
         log.server = upstream?.server

@@ -5,6 +5,8 @@
 //   preflight let through ─────── Permit.preflight ──────────────► verdict off
 //   proof whose checks all passed, commit durable, body equal
 //                          ────── Admission.permit ──────────────► verdict verified
+//   no proof, the device cannot attest, its DeviceCheck token taken by Apple and spent for good
+//                          ────── Permit.fallback ───────────────► verdict fallback
 //   no proof, the device cannot attest, and the route says allow_unverified
 //                          ────── Permit.unverified ─────────────► verdict unverified
 //   monitored route, whatever was found
@@ -29,10 +31,35 @@ struct Permit: ~Copyable {
     let verdict: Verdict
     /// The signed `operationID`, nil without.
     let operationID: [UInt8]?
+    /// What is known of a device that has no key here; what is known of a key is in the verdict.
+    let risk: RiskSignals?
 
-    fileprivate init(_ verdict: Verdict, operationID: [UInt8]? = nil) {
+    fileprivate init(
+        _ verdict: Verdict, operationID: [UInt8]? = nil, risk: RiskSignals? = nil
+    ) {
         self.verdict = verdict
         self.operationID = operationID
+        self.risk = risk
+    }
+
+    /// For a request without proof that says its device cannot attest, whose DeviceCheck token
+    /// Apple has taken and the store has durably spent, where that is the route's fallback.
+    /// - Throws: The reason why not.
+    static func fallback(
+        _ route: Route, _ pending: PendingDeviceCheck, _ outcome: TokenOutcome
+    ) throws(Reason) -> Permit {
+        guard case .deviceCheck(let terms) = route.fallback, pending.reading.isUnsupported,
+            case .absent = pending.reading.outcome
+        else { throw .unsupported }
+        guard pending.isPassed else { throw .deviceTokenInvalid }
+        guard (pending.bits ?? DeviceCheckMessage.Bits()).meet(terms) else { throw .deviceBits }
+        switch outcome {
+        case .alreadySpent: throw .deviceTokenSpent
+        case .unavailable: throw .storeUnavailable
+        case .spent: break
+        }
+        return Permit(
+            .fallback, risk: RiskSignals(bit0: pending.bits?.bit0, bit1: pending.bits?.bit1))
     }
 
     /// For a request that a route with mode off takes, or one outside a share whose `else` is off;

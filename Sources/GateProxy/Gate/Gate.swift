@@ -118,7 +118,17 @@ package final class Gate: Sendable {
             configuration: configuration, hosts: hosts,
             listeners: try makeListeners(
                 configuration, labels: labels, clock: clock, previous: previous),
-            upstreams: upstreams, services: services, clock: clock, previous: previous)
+            upstreams: upstreams, apple: try makeApple(configuration, previous: previous),
+            services: services, clock: clock, previous: previous)
+    }
+
+    /// What is known of Apple's servers, and the token, are kept while their block is the same.
+    private static func makeApple(
+        _ configuration: Configuration, previous: GateContext?
+    ) throws(StartError) -> AppleServices? {
+        guard let settings = configuration.apple else { return nil }
+        if let known = previous?.apple, known.settings == settings { return known }
+        return try AppleServices(settings)
     }
 
     private static func makeListeners(

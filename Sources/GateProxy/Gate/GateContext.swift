@@ -11,6 +11,8 @@ package final class GateContext: Sendable {
     package let hosts: [HostRuntime]
     package let listeners: [ListenerRuntime]
     let upstreams: [UpstreamServers]
+    /// How Apple's servers are asked; nil without `apple`.
+    let apple: AppleServices?
     /// The index of each upstream by its name, the implicit ones' included.
     private let upstreamIndices: [String: Int]
     package let store: Store
@@ -29,13 +31,14 @@ package final class GateContext: Sendable {
 
     package init(
         configuration: Configuration, hosts: [HostRuntime], listeners: [ListenerRuntime],
-        upstreams: [UpstreamServers], services: GateServices, clock: any Clock,
-        previous: GateContext? = nil
+        upstreams: [UpstreamServers], apple: AppleServices? = nil, services: GateServices,
+        clock: any Clock, previous: GateContext? = nil
     ) {
         self.configuration = configuration
         self.hosts = hosts
         self.listeners = listeners
         self.upstreams = upstreams
+        self.apple = apple
         var indices: [String: Int] = [:]
         for (index, servers) in upstreams.enumerated() { indices[servers.upstream.name] = index }
         upstreamIndices = indices

@@ -79,6 +79,8 @@ package final class HostRuntime: Sendable {
     let limits: HostLimits
     /// Where its accounts come from.
     let accounts: AccountSource
+    /// The limit of each route's fallback; the last entry is the unmatched route's.
+    private let fallbackLimits: [FallbackLimit?]
     /// The numbers of its routes' names in the metrics; the last is the unmatched one's.
     private let routeLabels: [UInt16]
     /// That of its enrolment endpoints.
@@ -109,6 +111,31 @@ package final class HostRuntime: Sendable {
             var random = SystemRandom()
             limits = HostLimits(host.rates, seed: (random.next(), random.next()))
         }
+        fallbackLimits = HostRuntime.fallbackLimits(host, previous)
+    }
+
+    private static func fallbackLimits(
+        _ host: Host, _ previous: HostRuntime?
+    ) -> [FallbackLimit?] {
+        (host.routes + [host.unmatchedRoute]).map { route in
+            guard case .deviceCheck(let terms) = route.fallback, let rate = terms.rate else {
+                return nil
+            }
+            let index = previous.flatMap { previous in
+                (previous.host.routes + [previous.host.unmatchedRoute])
+                    .firstIndex { $0.name == route.name }
+            }
+            if let index, let known = previous?.fallbackLimits[index], known.rate == rate {
+                return known
+            }
+            var random = SystemRandom()
+            return FallbackLimit(rate, seed: (random.next(), random.next()))
+        }
+    }
+
+    /// The limit of the fallback of the route with this index; nil without one.
+    func fallbackLimit(_ index: Int) -> FallbackLimit? {
+        index < 0 ? fallbackLimits[fallbackLimits.count - 1] : fallbackLimits[index]
     }
 
     /// The route with this index; -1 is the unmatched one.

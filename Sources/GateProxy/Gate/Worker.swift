@@ -17,6 +17,7 @@ final class Worker {
     private(set) var pools: [UpstreamPool] = []
     var keys = VerifyingKeys(countMax: Worker.readyKeysMax)
     var random = BufferedRandom()
+    private(set) lazy var bitSetter = BitSetter(self)
     /// Whether the gate is stopping: connections close after the exchange in work.
     private(set) var isDraining = false
     /// Called once draining has left no connection.
@@ -389,6 +390,7 @@ final class Worker {
         listening = []
         for connection in connections.values { connection.abort() }
         connections = [:]
+        bitSetter.stop()
         pools.forEach { $0.closeAll() }
         handOverLog()
         loop.stop()

@@ -18,6 +18,9 @@ package struct RiskSignals: Sendable, Equatable {
     package var bundleVersion: String?
     /// Whether the assertion's extensions are there and not to be read.
     package var areExtensionsUnreadable: Bool
+    /// The device's bits at DeviceCheck.
+    package var bit0: Bool?
+    package var bit1: Bool?
 
     /// How long a key counts as new.
     package static let newKeySeconds: Int64 = 86_400
@@ -26,7 +29,7 @@ package struct RiskSignals: Sendable, Equatable {
     package init(
         metric: Int? = nil, metricAge: Int? = nil, keyAge: Int? = nil, isNewKey: Bool = false,
         category: ValidationCategory? = nil, bundleVersion: String? = nil,
-        areExtensionsUnreadable: Bool = false
+        areExtensionsUnreadable: Bool = false, bit0: Bool? = nil, bit1: Bool? = nil
     ) {
         self.metric = metric
         self.metricAge = metricAge
@@ -35,6 +38,8 @@ package struct RiskSignals: Sendable, Equatable {
         self.category = category
         self.bundleVersion = bundleVersion
         self.areExtensionsUnreadable = areExtensionsUnreadable
+        self.bit0 = bit0
+        self.bit1 = bit1
     }
 
     /// What is known of `key` at `now` (unix seconds): of its extensions those of the assertion
@@ -71,8 +76,12 @@ package struct RiskSignals: Sendable, Equatable {
         if let bundleVersion, let text = RiskSignals.string(bundleVersion) {
             member("version=\(text)")
         }
+        if let bit0 { member("bit0=\(RiskSignals.boolean(bit0))") }
+        if let bit1 { member("bit1=\(RiskSignals.boolean(bit1))") }
         return value
     }
+
+    private static func boolean(_ value: Bool) -> String { value ? "?1" : "?0" }
 
     /// `value` as none of RFC 8941's integers is greater, and none below zero.
     private static func integer(_ value: Int) -> Int { max(0, min(value, 999_999_999_999_999)) }

@@ -62,6 +62,8 @@ package struct UpstreamContext: Sendable {
     package var scheme: Scheme
     package var requestID: [UInt8]
     package var verdict: Verdict
+    /// What is known of a device without a key.
+    package var risk: RiskSignals?
     /// The account; nil where there is none.
     package var account: [UInt8]?
     /// The signed `operationID`.
@@ -79,6 +81,7 @@ package struct UpstreamContext: Sendable {
     /// A context by its parts.
     package init(
         isPeerTrusted: Bool, peer: [UInt8], scheme: Scheme, requestID: [UInt8], verdict: Verdict,
+        risk: RiskSignals? = nil,
         account: [UInt8]? = nil, operationID: [UInt8]? = nil, isProofPassed: Bool = false,
         isExpectForwarded: Bool = false, traceParent: [UInt8]? = nil, isWebSocket: Bool = false,
         body: UpstreamBody
@@ -88,6 +91,7 @@ package struct UpstreamContext: Sendable {
         self.scheme = scheme
         self.requestID = requestID
         self.verdict = verdict
+        self.risk = risk
         self.account = account
         self.operationID = operationID
         self.isProofPassed = isProofPassed
@@ -238,9 +242,9 @@ package enum UpstreamHead {
         if case .verified(let key) = context.verdict {
             writer.field("App-Attest-Verified-Key", Base64.encode(key.keyID.array))
             writer.field("App-Attest-Counter", Int(key.counter))
-            let risk = key.risk.fieldValue
-            if !risk.isEmpty { writer.field("App-Attest-Risk", risk) }
         }
+        let risk = (context.verdict.risk ?? context.risk)?.fieldValue ?? []
+        if !risk.isEmpty { writer.field("App-Attest-Risk", risk) }
         if let operationID = context.operationID { writer.field("Idempotency-Key", operationID) }
         writer.field("X-Request-Id", context.requestID)
         if let traceParent = context.traceParent { writer.field("traceparent", traceParent) }

@@ -18,6 +18,11 @@ package enum Verdict: Sendable, Equatable {
         if case .verified(let key) = self { key.keyID } else { nil }
     }
 
+    /// What is known of that key.
+    package var risk: RiskSignals? {
+        if case .verified(let key) = self { key.risk } else { nil }
+    }
+
     /// The field's value.
     package var name: StaticString {
         switch self {
