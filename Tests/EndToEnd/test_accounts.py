@@ -16,6 +16,7 @@ import pki
 import secure
 import upstream
 import wire
+import wire2
 
 WANTED = "issuer https://id.example\n audience shop"
 
@@ -175,6 +176,66 @@ class Tokens(Phones, case.SharedGate):
         self.check_problem(phone.send("POST", "/v1/data/a", b"x"), "enrollment_required")
 
 
+class Uses(Phones, case.Case):
+    """What goes by accounts goes by those of tokens as well."""
+
+    def serve(self, change=lambda settings: None):
+        self.key = issuer.Key("EdDSA", "k1")
+
+        def all_changes(settings):
+            path = write(os.path.join(settings.directory, "keys.json"), issuer.key_set(self.key))
+            settings.account = jwt(f"jwks file:{path}", WANTED)
+            change(settings)
+
+        self.run_gate(all_changes)
+
+    def test_rates_and_keys_per_account(self):
+        def change(settings):
+            settings.rates["challenges"] = "per_account=3/1h"
+
+        self.serve(change)
+        for name in ("alice", "bob"):
+            codes = [
+                self.phone(self.key.token(name, jti=str(number))).call(
+                    "challenges", {"purpose": "request"}).status for number in range(4)]
+            self.assertEqual(codes, [200, 200, 200, 429])
+
+    def test_a_share_by_account(self):
+        self.serve(lambda settings: settings.routes.update(
+            {"GET /part": ["mode enforce 50% by=account else=off"]}))
+        tokens = {name: self.key.token(name) for name in map(str, range(40))}
+        first = {name: self.phone(token).ask("GET", "/part").status
+                 for name, token in tokens.items()}
+        self.assertEqual(set(first.values()), {200, 401})
+        again = {name: self.phone(self.key.token(name, jti="2")).ask("GET", "/part").status
+                 for name in tokens}
+        self.assertEqual(first, again)
+        self.check_problem(self.ask("GET", "/part"), "account_required")
+
+    def test_the_simulated_device_shows_a_token(self):
+        def change(settings):
+            self.state = os.path.join(settings.directory, "device")
+            done = gates.command(
+                "device", "new", "--state", self.state, "--app-id", gates.APP_ID)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            settings.root = f"{self.state}.root.pem"
+
+        self.serve(change)
+        where = f"http://{gates.HOST}/v1/app-attest"
+        words = ["--state", self.state, "--connect", "%s:%d" % self.gate.address]
+        done = gates.command("device", "enrol", where, *words, "-H", "Authorization: Bearer x.y.z")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("account_required", done.stdout + done.stderr)
+        header = f"Authorization: Bearer {self.key.token('alice')}"
+        done = gates.command("device", "enrol", where, *words, "-H", header)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = gates.command(
+            "device", "request", "POST", f"http://{gates.HOST}/v1/data/a", "--data", "hello",
+            *words, "-H", header)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(self.service.wait(1)[0].get("App-Attest-Account"), "alice")
+
+
 class OneKey(Phones, case.Case):
     """One key in PEM, a field of its own, another claim."""
 
@@ -276,6 +337,16 @@ class Fetched(Phones, case.Case):
         with self.subTest("a reload that changes nothing here keeps them"):
             self.gate.signal(signal.SIGHUP)
             self.assertTrue(self.gate.err.wait(lambda line: "reloaded" in line))
+            self.assertEqual(phone.send("POST", "/v1/data/a", b"x").status, 200)
+        with self.subTest("a reload that asks for them more seldom keeps them too"):
+            settings = self.gate.settings
+            settings.account = settings.account.replace("refresh=1s", "refresh=7s")
+            write(self.gate.conf, settings.text())
+            seen = self.gate.err.text.count("reloaded")
+            self.gate.signal(signal.SIGHUP)
+            end = time.monotonic() + wire.DEADLINE
+            while self.gate.err.text.count("reloaded") == seen and time.monotonic() < end:
+                gates.pass_time(0.05)
             self.assertEqual(phone.send("POST", "/v1/data/a", b"x").status, 200)
 
     def test_a_slow_endpoint_slows_no_request(self):
@@ -409,17 +480,18 @@ class Certificates(case.Case):
 class Subrequests(case.Case):
     """`account subrequest`: a service says who the client is."""
 
-    def serve(self, cache=None, lines=()):
+    def serve(self, cache=None, listener=()):
         self.accounts = {"Bearer a": "alice", "Bearer b": "bob"}
         self.identity = self.recorder(respond=self.tell)
         self.problem = None
 
         def change(settings):
+            settings.listener += listener
             cached = f" cache={cache}" if cache else ""
             settings.account = f"subrequest identity /auth?from=gate X-User{cached}"
             settings.extra += [
                 "upstream identity {", f"    server 127.0.0.1:{self.identity.port}",
-                "    timeouts first_byte=1s", *lines, "}"]
+                "    timeouts first_byte=1s", "}"]
 
         self.run_gate(change)
 
@@ -541,6 +613,71 @@ class Subrequests(case.Case):
         del self.accounts["Bearer a"]
         gates.pass_time(2.1)
         self.check_problem(self.asks("Bearer a"), "account_required")
+
+    def test_over_http2_nothing_is_lost_while_the_service_is_asked(self):
+        self.serve(listener=["http h1 h2c"])
+        phone = self.phone("Bearer a").enrolled()
+        self.identity.respond = lambda request: gates.pass_time(0.3) or self.tell(request)
+        credential = ("Authorization", "Bearer a")
+        with wire2.Client(self.gate.address) as client:
+            # Bodies larger and smaller than a stream's window, none, and one without a byte.
+            for count, (body, binding, path) in enumerate((
+                    (os.urandom(200_000), "client_data", "/v1/data/a"),
+                    (b"x", "request", "/v1/signed/a"), (None, "client_data", "/v1/data/a"),
+                    (b"", "request", "/v1/signed/a")), 1):
+                proof = phone.prove("POST", path, body, phone.challenge(), binding)
+                stream = client.begin("POST", path, [credential, *proof], end=body is None)
+                if body is not None:
+                    client.body(stream, body)
+                answer = client.answer(stream)
+                request = self.check_upstream(answer, count)
+                self.assertEqual(request.body, body or b"")
+                self.assertEqual(request.get("App-Attest-Account"), "alice")
+            # Monitored, without an account: what waited goes on.
+            self.accounts.clear()
+            for count, body in enumerate((os.urandom(200_000), b"x", None, b""), 5):
+                stream = client.begin("POST", "/v1/watched/a", [credential], end=body is None)
+                if body is not None:
+                    client.body(stream, body)
+                answer = client.answer(stream)
+                self.assertEqual(self.check_upstream(answer, count).body, body or b"")
+                self.check_reason(answer, "account_absent")
+            # A stream that is reset meanwhile ends its question alone.
+            stream = client.begin("POST", "/v1/data/a", [credential], end=False)
+            client.h2.reset_stream(stream)
+            client.flush()
+            self.check_problem(client.ask("GET", "/v1/data/a", [credential]), "account_required")
+
+    def test_a_client_that_waits_to_be_asked_is_asked_once_the_account_is_known(self):
+        self.serve()
+        phone = self.phone("Bearer a").enrolled()
+        body = b"x" * 1000
+        with wire.Connection(self.gate.address) as connection:
+            proof = phone.prove("POST", "/v1/data/a", body, phone.challenge())
+            head = wire.message("POST", "/v1/data/a", [
+                *phone.account, *proof, ("Expect", "100-continue"),
+                ("Content-Length", str(len(body)))])
+            connection.send(head)
+            self.assertEqual(connection.head()[1], 100)
+            connection.send(body)
+            self.assertEqual(connection.response("POST").status, 200)
+            # And one without an account is never asked.
+            connection.send(head.replace(b"Bearer a", b"Bearer z"))
+            self.check_problem(connection.response("POST"), "account_required")
+
+    def test_requests_in_a_row_on_one_connection(self):
+        self.serve()
+        phone = self.phone("Bearer a").enrolled()
+        with wire.Connection(self.gate.address) as connection:
+            for _ in range(5):
+                answer = phone.send("POST", "/v1/data/a", b"x" * 5000, connection=connection)
+                self.assertEqual(answer.status, 200)
+            text = b"".join(
+                wire.message("GET", "/v1/data/a", [("Authorization", f"Bearer {name}")])
+                for name in "abz")
+            connection.send(text)
+            codes = [connection.response().code for _ in range(3)]
+            self.assertEqual(codes, ["proof_required", "proof_required", "account_required"])
 
     def test_a_client_that_leaves_ends_the_question(self):
         stage = upstream.Stage()

@@ -74,7 +74,8 @@ final class TokenAccounts: Sendable {
             if let known, known.location == location {
                 remote = known
             } else {
-                remote = RemoteKeySet(location)
+                let isSamePlace = known?.location.url == location.url
+                remote = RemoteKeySet(location, keys: isSamePlace ? known?.keys : nil)
             }
         }
     }

@@ -20,8 +20,10 @@ final class RemoteKeySet: Sendable {
     /// connection.
     static let waitingMax = 4096
 
-    init(_ location: TokenAccount.KeySetURL) {
+    /// - Parameter keys: What was fetched from the same place under other terms.
+    init(_ location: TokenAccount.KeySetURL, keys: TokenKeySet? = nil) {
         self.location = location
+        state.withLock { $0.keys = keys }
     }
 
     /// The last good set; nil before there was one.
