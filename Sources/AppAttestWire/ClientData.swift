@@ -15,8 +15,9 @@ package enum ClientDataError: Error, Equatable, Sendable {
 /// The client data of the binding `client_data`: a JSON object that says what was signed.
 ///
 /// Exactly one each of `challengeID`, `challenge` (base64), `method`, `path` and `bodySHA256`
-/// (base64), all strings; perhaps `operationID`; other members are let be. Only the form is judged
-/// here: whether the members are those of the request is the gate's to say.
+/// (base64), all strings; perhaps `operationID` and, where an envelope carries the body,
+/// `contentType`; other members are let be. Only the form is judged here: whether the members are
+/// those of the request is the gate's to say.
 package struct ClientData: Equatable, Sendable {
     /// The members with a meaning.
     package enum Member: String, CaseIterable, Sendable {
@@ -26,6 +27,7 @@ package struct ClientData: Equatable, Sendable {
         case path
         case bodySHA256
         case operationID
+        case contentType
     }
 
     /// The challenge's id, as text.
@@ -41,9 +43,14 @@ package struct ClientData: Equatable, Sendable {
     /// The operation's id. Absent is nil; present but not a string of 1 to ``operationIDBytesMax``
     /// visible ASCII characters is `.some(nil)`.
     package let operationID: [UInt8]??
+    /// The media type of an envelope's body. Absent is nil; present but not a string of 1 to
+    /// ``contentTypeBytesMax`` visible ASCII characters, spaces between them, is `.some(nil)`.
+    package let contentType: [UInt8]??
 
     /// The longest operation id, in bytes.
     package static let operationIDBytesMax = 128
+    /// The longest content type, in bytes.
+    package static let contentTypeBytesMax = 256
 
     /// The client data that `bytes` is.
     package static func parse(_ bytes: [UInt8]) throws(ClientDataError) -> ClientData {
@@ -53,6 +60,7 @@ package struct ClientData: Equatable, Sendable {
         } catch {
             throw .json(error)
         }
+        let contentType = members.removeLast()
         let operation = members.removeLast()
         var texts: [[UInt8]] = []
         texts.reserveCapacity(members.count)
@@ -67,13 +75,14 @@ package struct ClientData: Equatable, Sendable {
         guard let bodySHA256 = Base64.decode(texts[4]) else { throw .base64Invalid(.bodySHA256) }
         return ClientData(
             challengeID: texts[0], challenge: challenge, method: texts[2], path: texts[3],
-            bodySHA256: bodySHA256, operationID: operation.map(operationID))
+            bodySHA256: bodySHA256, operationID: operation.map(operationID),
+            contentType: contentType.map(contentTypeValue))
     }
 
     /// The JSON a client signs; every text must be ASCII.
     package static func encode(
         challengeID: [UInt8], challenge: Bytes32, method: [UInt8], path: [UInt8],
-        bodySHA256: Bytes32, operationID: [UInt8]? = nil
+        bodySHA256: Bytes32, operationID: [UInt8]? = nil, contentType: [UInt8]? = nil
     ) -> [UInt8] {
         var writer = JSONWriter()
         writer.beginObject()
@@ -83,6 +92,7 @@ package struct ClientData: Equatable, Sendable {
         writer.member("path", path)
         writer.member("bodySHA256", Base64.encode(bodySHA256.array))
         if let operationID { writer.member("operationID", operationID) }
+        if let contentType { writer.member("contentType", contentType) }
         writer.endObject()
         return writer.bytes
     }
@@ -92,6 +102,13 @@ package struct ClientData: Equatable, Sendable {
     private static func operationID(_ member: JSONMember) -> [UInt8]? {
         guard case .string(let text) = member, (1...operationIDBytesMax).contains(text.count),
             text.allSatisfy({ 0x21...0x7e ~= $0 })
+        else { return nil }
+        return text
+    }
+
+    private static func contentTypeValue(_ member: JSONMember) -> [UInt8]? {
+        guard case .string(let text) = member, (1...contentTypeBytesMax).contains(text.count),
+            text.first != 0x20, text.last != 0x20, text.allSatisfy({ 0x20...0x7e ~= $0 })
         else { return nil }
         return text
     }

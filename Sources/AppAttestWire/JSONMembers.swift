@@ -37,7 +37,7 @@ package enum JSONMember: Equatable, Sendable {
 }
 
 /// A strict reader of JSON objects (RFC 8259): the whole text is judged, a few top-level members
-/// are kept.
+/// are kept, or the one value that a pointer leads to.
 ///
 /// Valid if and only if the text is one object in well-formed UTF-8, without byte order mark, at
 /// most ``depthMax`` deep, no name twice in one object at any level (compared after unescaping),
@@ -61,6 +61,16 @@ package enum JSONMembers {
         var scanner = JSONScanner(text, capturing: names)
         try scanner.scanText()
         return scanner.members
+    }
+
+    /// The value of `text`, an object or an array, at `path`: the reference tokens of a JSON
+    /// pointer (RFC 6901), unescaped; nil where there is none. At least one token.
+    package static func value(
+        of text: [UInt8], at path: [[UInt8]]
+    ) throws(JSONError) -> JSONMember? {
+        var scanner = JSONScanner(text, pointing: path)
+        try scanner.scanText()
+        return scanner.pointed
     }
 
     /// The members of `text` called `names`, each with where it stands in the text, so that one

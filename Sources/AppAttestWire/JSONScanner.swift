@@ -12,12 +12,25 @@ struct JSONScanner {
     private(set) var members: [JSONMember?]
     /// Where each of them stands in the text.
     private(set) var ranges: [Range<Int>]
+    /// The reference tokens of the pointer to follow; empty for none.
+    private let path: [[UInt8]]
+    /// What was found at ``path``.
+    private(set) var pointed: JSONMember?
 
     init(_ text: [UInt8], capturing names: [[UInt8]]) {
         self.text = text
         self.names = names
         members = Array(repeating: nil, count: names.count)
         ranges = Array(repeating: 0..<0, count: names.count)
+        path = []
+    }
+
+    init(_ text: [UInt8], pointing path: [[UInt8]]) {
+        self.text = text
+        self.path = path
+        names = []
+        members = []
+        ranges = []
     }
 
     /// Scans a text that is an array, its values, each with its place.
@@ -31,7 +44,7 @@ struct JSONScanner {
         if try !takeEnd(UInt8(ascii: "]")) {
             repeat {
                 let start = index
-                let value = try scanValue(depth: 1, keep: true)
+                let value = try scanValue(depth: 1, keep: true, isOnPath: false)
                 elements.append(JSONElement(value: value, range: start..<index))
             } while try takeComma(orEnd: UInt8(ascii: "]"))
         }
@@ -44,22 +57,29 @@ struct JSONScanner {
     mutating func scanText() throws(JSONError) {
         skipWhiteSpace()
         guard let first = peek else { throw .endOfText }
-        guard first == UInt8(ascii: "{") else { throw .notAnObject }
-        try scanObject(depth: 1)
+        if !path.isEmpty, first == UInt8(ascii: "[") {
+            try scanArray(depth: 1, isOnPath: true)
+        } else {
+            guard first == UInt8(ascii: "{") else { throw .notAnObject }
+            try scanObject(depth: 1, isOnPath: !path.isEmpty)
+        }
         skipWhiteSpace()
         guard index == text.count else { throw .trailingBytes }
     }
 
     // MARK: Values
 
-    private mutating func scanValue(depth: Int, keep: Bool) throws(JSONError) -> JSONMember {
+    /// `isOnPath`: the pointer leads to this value, or through it.
+    private mutating func scanValue(
+        depth: Int, keep: Bool, isOnPath: Bool
+    ) throws(JSONError) -> JSONMember {
         guard let byte = peek else { throw .endOfText }
         switch byte {
         case UInt8(ascii: "{"):
-            try scanObject(depth: depth + 1)
+            try scanObject(depth: depth + 1, isOnPath: isOnPath)
             return .other
         case UInt8(ascii: "["):
-            try scanArray(depth: depth + 1)
+            try scanArray(depth: depth + 1, isOnPath: isOnPath)
             return .other
         case UInt8(ascii: "\""):
             try scanString()
@@ -72,7 +92,14 @@ struct JSONScanner {
         }
     }
 
-    private mutating func scanObject(depth: Int) throws(JSONError) {
+    /// Scans the value that the pointer's first `depth` tokens lead to.
+    private mutating func scanPointed(depth: Int) throws(JSONError) {
+        let isEnd = depth == path.count
+        let value = try scanValue(depth: depth, keep: isEnd, isOnPath: !isEnd)
+        if isEnd { pointed = value }
+    }
+
+    private mutating func scanObject(depth: Int, isOnPath: Bool) throws(JSONError) {
         guard depth <= JSONMembers.depthMax else { throw .depthExceeded }
         index += 1
         openNames.openObject()
@@ -85,25 +112,45 @@ struct JSONScanner {
             try scanString()
             guard openNames.insert(string) else { throw .duplicateName }
             let wanted = depth == 1 ? names.firstIndex(of: string) : nil
+            let isPointed = isOnPath && string == path[depth - 1]
             skipWhiteSpace()
             try take(UInt8(ascii: ":"))
             skipWhiteSpace()
-            let start = index
-            let value = try scanValue(depth: depth, keep: wanted != nil)
-            if let wanted { (members[wanted], ranges[wanted]) = (value, start..<index) }
+            if isPointed {
+                try scanPointed(depth: depth)
+            } else {
+                let start = index
+                let value = try scanValue(depth: depth, keep: wanted != nil, isOnPath: false)
+                if let wanted { (members[wanted], ranges[wanted]) = (value, start..<index) }
+            }
             if try !takeComma(orEnd: UInt8(ascii: "}")) { return }
         }
     }
 
-    private mutating func scanArray(depth: Int) throws(JSONError) {
+    private mutating func scanArray(depth: Int, isOnPath: Bool) throws(JSONError) {
         guard depth <= JSONMembers.depthMax else { throw .depthExceeded }
         index += 1
         skipWhiteSpace()
         if try takeEnd(UInt8(ascii: "]")) { return }
+        // The element that the pointer leads to; its token is written in one way.
+        var elementsBefore = isOnPath ? JSONScanner.arrayIndex(path[depth - 1]) : nil
         while true {
-            _ = try scanValue(depth: depth, keep: false)
+            if elementsBefore == 0 {
+                try scanPointed(depth: depth)
+            } else {
+                _ = try scanValue(depth: depth, keep: false, isOnPath: false)
+            }
+            elementsBefore = elementsBefore.map { $0 - 1 }
             if try !takeComma(orEnd: UInt8(ascii: "]")) { return }
         }
+    }
+
+    /// The array index that a reference token is: digits without a leading zero; nil for others.
+    private static func arrayIndex(_ token: [UInt8]) -> Int? {
+        guard let first = token.first, token.count == 1 || first != UInt8(ascii: "0"),
+            token.allSatisfy({ ASCII.isDigit($0) })
+        else { return nil }
+        return Int(String(decoding: token, as: UTF8.self))
     }
 
     /// After a value: true for a comma, with the white space behind it; false for the end of the

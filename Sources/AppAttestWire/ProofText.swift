@@ -48,6 +48,12 @@ package enum ProofText {
         Base64.decode(text, range).flatMap { Bytes32($0) }
     }
 
+    /// The text by value of a challenge that JSON has as it is, or as base64 of it; nil when it is
+    /// neither. A text by value has a full stop, which base64 has not: no text is both.
+    package static func challengeValue(_ text: [UInt8]) -> [UInt8]? {
+        text.contains(UInt8(ascii: ".")) ? text : Base64.decode(text)
+    }
+
     /// What `App-Attest-Unsupported` says: `?1` is true, `?0` is false (RFC 8941 §3.3.6); nil for
     /// all else.
     package static func unsupported(_ text: [UInt8], _ range: Range<Int>) -> Bool? {

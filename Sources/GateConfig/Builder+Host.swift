@@ -30,6 +30,7 @@ extension Builder {
         host.unmatchedRoute.share = nil
         host.unmatchedRoute.name = "\(names.first ?? "") unmatched"
         checkHost(host, line, body)
+        checkKeySearch(host, body)
         return host
     }
 
@@ -115,10 +116,13 @@ extension Builder {
             resolver.setting(name, .proof, in: block.map { [$0] } ?? [])
         }
         func field(_ name: String) -> String { setting(name).words.last?.text ?? "" }
+        let isKeyIDOptional = setting("key_id").text == "account"
         let fields = ProofFields(
-            keyID: field("key_id"), assertion: field("assertion"), clientData: field("client_data"),
+            keyID: isKeyIDOptional ? Self.keyIDFieldDefault : field("key_id"),
+            assertion: field("assertion"), clientData: field("client_data"),
             challenge: field("challenge"), attestation: field("attestation"),
-            unsupported: field("unsupported"), deviceToken: field("device_token"))
+            unsupported: field("unsupported"), deviceToken: field("device_token"),
+            isKeyIDOptional: isKeyIDOptional)
         for (index, (name, field)) in fields.all.enumerated() {
             guard let place = setting(name).words.last?.place else { continue }
             if let reason = FieldNames.reasonNotToRead(field) {

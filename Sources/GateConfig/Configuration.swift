@@ -461,6 +461,8 @@ package struct ProofFields: Sendable, Equatable {
     package var unsupported: String
     /// DeviceCheck token, `App-Attest-Device-Token`.
     package var deviceToken: String
+    /// Whether a proof may leave the key ID out: then the account's keys are tried.
+    package var isKeyIDOptional: Bool
 }
 
 /// One `route` block, or the stand-in for requests no route takes.
@@ -475,9 +477,23 @@ package struct Route: Sendable, Equatable {
     }
 
     /// What the client data of a proof is.
-    package enum Binding: String, Sendable, Equatable {
-        case clientData = "client_data"
+    package enum Binding: Sendable, Equatable {
+        /// The body itself.
+        case body(BodyChallenge)
+        /// A JSON object in a field.
+        case clientData
+        /// As `clientData`, all of the proof and the request's own body inside the body.
+        case envelope
+        /// Method, target, challenge and body's hash, built at both ends.
         case request
+    }
+
+    /// Where the challenge of a body that is client data stands.
+    package enum BodyChallenge: Sendable, Equatable {
+        /// Nowhere: the counter alone stops a replay.
+        case none
+        /// In the JSON body, at the pointer with these reference tokens, unescaped; one at least.
+        case pointer([String])
     }
 
     /// The route's name in logs and metrics: `HOST METHODS PATH` as written.
@@ -502,6 +518,8 @@ package struct Route: Sendable, Equatable {
     package var binding: Binding
     /// The purpose its challenges are issued for.
     package var purpose: String
+    /// Whether a request may bring the attestation of its key.
+    package var isInlineEnrolment: Bool
     /// Bytes of a body on an enforced route.
     package var bodyBytesMax: Int
     /// Bytes of a held body that stay in memory.

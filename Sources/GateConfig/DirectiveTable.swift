@@ -253,8 +253,11 @@ enum DirectiveTable {
     ]
 
     private static let proof = [
-        Directive("key_id", .proof, "header FIELD | ~account", "the key ID")
-            .defaulting(Defaults.keyIDField),
+        Directive(
+            "key_id", .proof, "header FIELD | account",
+            "the key ID; account: without one, the account's keys are tried"
+        )
+        .defaulting(Defaults.keyIDField),
         Directive("assertion", .proof, "header FIELD", "the assertion")
             .defaulting(Defaults.assertionField),
         Directive("client_data", .proof, "header FIELD", "the client data")
@@ -296,13 +299,13 @@ enum DirectiveTable {
             """, "what happens to a request"
         ).defaulting(Defaults.mode).within(["": Limits.denyStatus]),
         Directive(
-            "bind", .route, "client_data|request|~body|~envelope ~challenge=TEXT",
-            "what a proof signs"
+            "bind", .route, "client_data|request|envelope | body challenge=none|POINTER",
+            "what a proof signs; of body: where the challenge is, json:/pointer, or none"
         )
         .defaulting(Defaults.bind),
         Directive("purpose", .route, "PURPOSE", "what its challenges are for")
             .defaulting(Defaults.purpose),
-        Directive("inline_enroll", .route, "off|~on", "enrolment with the first request")
+        Directive("inline_enroll", .route, "off|on", "enrolment with the first request")
             .defaulting(Defaults.inlineEnroll),
         Directive(
             "body", .route, "max=SIZE memory=SIZE",

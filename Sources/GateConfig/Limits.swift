@@ -1,3 +1,9 @@
+/// Bounds of the search for the key of a proof that names none.
+package enum KeySearchLimits {
+    /// Keys tried, a few milliseconds of a loop; `keys_per_account` may not be more there.
+    package static let keysMax = 64
+}
+
 /// Bounds on what a configuration may say and on the work of reading it.
 enum Limits {
     /// Files nested by `include`, the first one counted.
@@ -48,6 +54,12 @@ enum Limits {
     static let bodyMemory = 1024...(1 << 30)
     /// A body, in bytes.
     static let bodyBytes = 1024...(1 << 50)
+    /// Keys of an account that a proof without a key ID may be tried with: a signature each.
+    static let keysTriedMax = KeySearchLimits.keysMax
+    /// Bytes of a body that is read as JSON, which a loop does in one go.
+    static let jsonBodyBytesMax = 16 << 20
+    /// Reference tokens of a pointer: JSON is read to a depth of sixteen.
+    static let pointerTokensMax = 16
     /// Durations, in seconds: a year is more than anything here waits.
     static let durationSecondsMax = 365 * 86_400
     /// Lifetimes of challenges, in seconds: spent ids are stored for as long.

@@ -14,6 +14,7 @@ enum ValueKind: String, Sendable, CaseIterable {
     case network = "NETWORK"
     case octal = "OCTAL"
     case pathPattern = "PATH"
+    case pointer = "POINTER"
     case purpose = "PURPOSE"
     case rate = "RATE"
     case secret = "SECRET"
@@ -40,6 +41,7 @@ enum ValueKind: String, Sendable, CaseIterable {
         case .network: "10.0.0.0/8 or ::1/128"
         case .octal: "0660"
         case .pathPattern: "/exact or /prefix/*"
+        case .pointer: "json:/member"
         case .purpose: "a-z, 0-9, _ and -, at most 32"
         case .rate: "60/1m"
         case .secret: "credential:NAME, file:PATH or env:NAME"
@@ -68,6 +70,8 @@ enum Value: Equatable, Sendable {
     case methods([String])
     case network(Network)
     case path(String, isPrefix: Bool)
+    /// The reference tokens of a JSON pointer.
+    case pointer([String])
     case rate(Rate)
     case reference(Reference)
     case server(Upstream.Server.Endpoint)
@@ -103,6 +107,7 @@ extension ValueKind {
         case .network: .network(try AddressText.network(text))
         case .octal: .count(try NumberText.octal(text))
         case .pathPattern: try PathText.parse(text)
+        case .pointer: .pointer(try PointerText.parse(text))
         case .purpose: .text(try NameText.purpose(text))
         case .rate: .rate(try NumberText.rate(text))
         case .secret: .reference(try NameText.reference(text, noun: noun, isSecret: true))

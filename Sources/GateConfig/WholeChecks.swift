@@ -6,6 +6,7 @@ extension Builder {
         checkClearListeners(configuration)
         checkSpool(configuration)
         checkUpgrades(configuration)
+        checkBindings()
     }
 
     /// Blocks that nothing names. Where a name is wrong, it may have meant any of them.

@@ -3,10 +3,12 @@ package import GateBytes
 extension Store {
     /// Spends `challenge` and advances the counter of `keyID` to `counter` in one durable step;
     /// with `revoking`, revokes the key in the same one. Without a challenge only the counter
-    /// decides.
+    /// decides, and only for a key that has passed with one in this epoch: its counter may be one
+    /// that was lost otherwise.
     ///
     /// Refused in this order: challenge over an hour past its expiry, spent, key unknown, key
-    /// revoked, counter not greater than every one admitted before.
+    /// revoked, without a challenge an older epoch, counter not greater than every one admitted
+    /// before.
     package func admit(
         challenge: SpentChallenge?, keyID: Bytes32, counter: UInt32, revoking: Bool = false,
         now: UInt32, reply: @escaping @Sendable (AdmitOutcome) -> Void
@@ -47,6 +49,9 @@ extension Store {
                 return .keyUnknown
             }
             guard !keys[index].isRevoked else { return .keyRevoked }
+            guard admit.challenge != nil || keys[index].challengeEpoch >= epoch else {
+                return .epochBehind
+            }
             let previous = keys[index].signCounter
             guard admit.counter > previous else { return .counterNotGreater }
             guard append(.admit(admit), .admit(previousCounter: previous, reply)) != nil else {
@@ -64,6 +69,9 @@ extension Store {
     ///
     /// A receipt is written first, to a file of its own: the record that names its place follows
     /// once it is on disk. One that cannot be written lets the client come again.
+    ///
+    /// A key that is known already keeps what it has; where `key` comes with a counter, that of an
+    /// inline enrolment's assertion, it is advanced to it as by an admit, or refused.
     package func enrol(
         _ key: NewKey, challenge: SpentChallenge, keysPerAccount: Int, now: UInt32,
         reply: @escaping @Sendable (EnrolOutcome) -> Void
@@ -135,7 +143,7 @@ extension Store {
         let key = enrolment.key
         return shards.withKeys(key.keyID) { keys, shard in
             if let index = keys.find(key.keyID) {
-                return Stored(refusal: storeKnown(enrolment, keys, index, account: account))
+                return Stored(refusal: storeKnown(enrolment, &keys, index, account: account))
             }
             guard !isLimited else { return Stored(refusal: .limit) }
             guard keys.apps.intern(key.app) != InternTable.none, reserveKey() else {
@@ -158,9 +166,10 @@ extension Store {
         }
     }
 
-    /// A key that is here already: spends the challenge where it is the same account's.
+    /// A key that is here already: spends the challenge where it is the same account's, and
+    /// advances its counter where there is one to advance to.
     private func storeKnown(
-        _ enrolment: Enrolment, _ keys: KeyTable, _ index: Int, account: AccountReference
+        _ enrolment: Enrolment, _ keys: inout KeyTable, _ index: Int, account: AccountReference
     ) -> EnrolOutcome? {
         let entry = keys[index]
         guard entry.account == account, keys.apps[entry.app] == enrolment.key.app,
@@ -169,7 +178,16 @@ extension Store {
         else { return .foreign }
         guard !entry.isRevoked else { return .revoked }
         let waiter = Waiter.enrol(.alreadyKnown, revealed: nil, enrolment.reply)
-        return append(.spend(enrolment.challenge), waiter) == nil ? .unavailable : nil
+        guard enrolment.key.signCounter > 0 else {
+            return append(.spend(enrolment.challenge), waiter) == nil ? .unavailable : nil
+        }
+        guard enrolment.key.signCounter > entry.signCounter else { return .counterNotGreater }
+        let admit = Record.Admit(
+            keyID: entry.keyID, counter: enrolment.key.signCounter, time: enrolment.now,
+            isRevoking: false, challenge: enrolment.challenge)
+        guard append(.admit(admit), waiter) != nil else { return .unavailable }
+        keys[index].apply(admit, epoch: epoch)
+        return nil
     }
 }
 

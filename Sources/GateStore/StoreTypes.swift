@@ -202,6 +202,8 @@ package enum AdmitOutcome: Sendable, Equatable {
     case challengeExpired
     case challengeSpent
     case counterNotGreater
+    /// There is no challenge, and the key has not passed with one since the epoch moved on.
+    case epochBehind
     case keyRevoked
     case keyUnknown
     /// The store cannot say: the proof may be spent or not, and nothing may be forwarded.
@@ -211,10 +213,13 @@ package enum AdmitOutcome: Sendable, Equatable {
 /// The answer to an enrolment. Only `enrolled` and `alreadyKnown` spent the challenge.
 package enum EnrolOutcome: Sendable, Equatable {
     case accountBlocked
-    /// The same account, app and environment hold it: the challenge is spent, nothing else changed.
+    /// The same account, app and environment hold it: the challenge is spent, and nothing else
+    /// changed but the counter, where one came with the key.
     case alreadyKnown
     case challengeExpired
     case challengeSpent
+    /// The key is known already, with a counter not below the one that came with it.
+    case counterNotGreater
     /// The key is stored and the challenge spent, durably.
     case enrolled
     /// Another account, app or environment holds it.

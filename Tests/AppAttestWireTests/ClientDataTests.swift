@@ -34,9 +34,27 @@ struct ClientDataTests {
         #expect(data.operationID == .none)
     }
 
+    @Test("a content type is visible ASCII with spaces inside, or it is bad")
+    func contentType() throws {
+        func parsed(_ value: String) throws -> [UInt8]?? {
+            try ClientData.parse(json(extra: "\"contentType\":\(value)")).contentType
+        }
+        #expect(try ClientData.parse(json()).contentType == .none)
+        for text in ["a/b", "text/plain; charset=utf-8", String(repeating: "x", count: 256), "!"] {
+            #expect(try parsed("\"\(text)\"") == .some(Array(text.utf8)), "\(text)")
+        }
+        let long = String(repeating: "x", count: 257)
+        for value in [
+            "1", "null", "[]", #""""#, #"" a""#, #""a ""#, #""a\tb""#, #""a\r\nb: c""#, #""é""#,
+            #""\u007f""#, "\"\(long)\"",
+        ] {
+            #expect(try parsed(value) == .some(nil), "\(value)")
+        }
+    }
+
     @Test("a required member absent is an error", arguments: ClientData.Member.allCases)
     func absent(member: ClientData.Member) throws {
-        guard member != .operationID else { return }
+        guard member != .operationID, member != .contentType else { return }
         #expect(throws: ClientDataError.memberMissing(member)) {
             try ClientData.parse(json(omitting: member))
         }
@@ -46,7 +64,8 @@ struct ClientDataTests {
         "a required member of another type is an error",
         arguments: ["1", "null", "true", "[]", "{}", "1.5"])
     func otherType(value: String) {
-        for member in ClientData.Member.allCases where member != .operationID {
+        for member in ClientData.Member.allCases
+        where member != .operationID && member != .contentType {
             #expect(throws: ClientDataError.memberNotString(member)) {
                 try ClientData.parse(json([member.rawValue: value]))
             }

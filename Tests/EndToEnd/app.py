@@ -1,10 +1,12 @@
 """The app on the phone: enrols the device and signs requests, as protocol.md describes."""
 
 import base64
+import concurrent.futures
 import hashlib
 import json
 import os
 import sys
+import threading
 
 import wire
 from gate import APP_ID, HOST, TOP
@@ -149,3 +151,15 @@ class App:
         proof = self.prove(method, target, body, challenge, binding, counter, by_value, **changes)
         return self.ask(
             method, target, [*fields, *proof], body, connection, chunked=chunked)
+
+
+def together(calls):
+    """What each of `calls` gives, all begun at the same time."""
+    barrier = threading.Barrier(len(calls))
+
+    def run(call):
+        barrier.wait(wire.DEADLINE)
+        return call()
+
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return [future.result() for future in [pool.submit(run, call) for call in calls]]

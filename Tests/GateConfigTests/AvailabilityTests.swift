@@ -9,10 +9,6 @@ struct AvailabilityTests {
         ("app", "receipts verify", "receipts verify"),
         ("app", "receipts require", "receipts require"),
         ("app", "receipts refresh", "receipts refresh"),
-        ("host", "proof {\n key_id account\n}", "key_id account"),
-        ("route", "bind body challenge=json:/pointer", "bind body"),
-        ("route", "bind envelope", "bind envelope"),
-        ("route", "inline_enroll on", "inline_enroll on"),
     ]
 
     private func report(_ block: String, _ line: String) -> ConfigurationReport {

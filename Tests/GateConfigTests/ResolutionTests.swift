@@ -82,7 +82,7 @@ struct ResolutionTests {
             fields(host.proof) == "keyID: App-Attest-Key-Id, assertion: App-Attest-Assertion"
                 + ", clientData: App-Attest-Client-Data, challenge: App-Attest-Challenge"
                 + ", attestation: App-Attest-Attestation" + ", unsupported: App-Attest-Unsupported"
-                + ", deviceToken: App-Attest-Device-Token")
+                + ", deviceToken: App-Attest-Device-Token, isKeyIDOptional: false")
         let route = host.routes[0]
         #expect(route.name == "api.example.com POST /a" && route.place == "proxy.conf:18")
         #expect(route.methods == ["POST"] && route.path == "/a" && !route.isPrefix)

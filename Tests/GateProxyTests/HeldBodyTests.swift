@@ -68,6 +68,32 @@ struct HeldBodyTests {
         #expect(spool.usage == Spool.Usage(bytes: 900, files: 2))
     }
 
+    @Test("a body that may go to no file stays in memory, within the spool's limits")
+    func withoutFile() throws {
+        let nowhere = Spool(directory: "/nonexistent/attestgate", bytesMax: 1000, filesMax: 1)
+        let bytes = (0..<900).map { UInt8(truncatingIfNeeded: $0) }
+        func body() -> HeldBody {
+            HeldBody(memoryBytesMax: 100, bytesMax: 2000, isFileAllowed: false, spool: nowhere)
+        }
+        var held: HeldBody? = body()
+        try held?.append(bytes, 0..<100)
+        #expect(nowhere.usage == Spool.Usage())
+        try held?.append(bytes, 100..<900)
+        #expect(nowhere.usage == Spool.Usage(bytes: 800, files: 1))
+        #expect(held?.fitsInMemory(1) == false)
+        #expect(held?.bytes == bytes)
+        #expect(held?.finish() == SHA256.hash(bytes))
+        #expect(throws: HeldBodyError.spoolFull) { try held?.append(bytes, 0..<201) }
+        let other = body()
+        #expect(throws: HeldBodyError.spoolFull) { try other.append(bytes, 0..<101) }
+        held = nil
+        #expect(nowhere.usage == Spool.Usage())
+        try other.append(bytes, 0..<101)
+        #expect(throws: HeldBodyError.tooLarge) {
+            try other.append([UInt8](repeating: 1, count: 1900), 0..<1900)
+        }
+    }
+
     @Test("a spool directory that is not there is a failure, not a full spool")
     func missingDirectory() {
         let gone = Spool(directory: "/nonexistent/attestgate", bytesMax: 1000, filesMax: 2)

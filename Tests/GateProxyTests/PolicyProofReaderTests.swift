@@ -29,6 +29,7 @@ private let challenge = "App-Attest-Challenge: some-id"
 
 private enum Seen: Equatable {
     case absent
+    case inBody
     case malformed(Reason)
     case proof
 }
@@ -44,6 +45,7 @@ private func seen(
 ) throws -> Seen {
     switch try read(lines, binding, host: host).outcome {
     case .absent: return .absent
+    case .inBody: return .inBody
     case .malformed(let reason): return .malformed(reason)
     case .proof: return .proof
     }

@@ -194,6 +194,7 @@ struct RefusalTests {
             (.challengeExpired, .challengeExpired, "challenge_required"),
             (.challengeSpent, .challengeSpent, "challenge_required"),
             (.counterNotGreater, .counterNotGreater, "challenge_required"),
+            (.epochBehind, .challengeEpoch, "enrollment_required"),
             (.keyRevoked, .keyRevoked, "enrollment_required"),
             (.keyUnknown, .keyUnknown, "enrollment_required"),
             (.unavailable, .storeUnavailable, "retry_later"),
@@ -208,6 +209,7 @@ struct RefusalTests {
             (.accountBlocked, .accountBlocked, "rejected"),
             (.challengeExpired, .challengeExpired, "challenge_required"),
             (.challengeSpent, .challengeSpent, "challenge_required"),
+            (.counterNotGreater, .counterNotGreater, "challenge_required"),
             (.foreign, .keyForeign, "rejected"), (.limit, .keyLimit, "rejected"),
             (.revoked, .keyRevoked, "rejected"), (.unavailable, .storeUnavailable, "retry_later"),
         ]

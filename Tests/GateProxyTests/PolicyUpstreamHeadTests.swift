@@ -131,13 +131,27 @@ struct UpstreamHeadTests {
         }
     }
 
-    @Test("a renamed proof field goes and the default name then means nothing")
+    @Test("a renamed proof field goes, and the default name with it, which then means nothing")
     func renamedProof() throws {
         let fields = makeFields(makeHost(keyIDField: "X-Key"))
-        let head = try request("GET /a", ["X-Key: secret", "App-Attest-Key-Id: kept"])
+        let head = try request("GET /a", ["X-Key: secret", "App-Attest-Key-Id: other"])
         let bytes = try written(head, fields)
         #expect(!text(bytes).contains("secret"))
-        #expect(text(bytes).contains("App-Attest-Key-Id: kept"))
+        #expect(!text(bytes).contains("other"))
+        let passed = try written(head, fields, context(passProof: true))
+        #expect(text(passed).contains("X-Key: secret"))
+        #expect(!text(passed).contains("other"))
+    }
+
+    @Test("an envelope's own content type replaces every spelling of the client's")
+    func contentType() throws {
+        let head = try request("POST /a", ["content-TYPE: a/b", "content.type: c/d"])
+        var context = context()
+        #expect(values("Content-Type", try written(head, makeFields(), context)) == ["a/b"])
+        context.contentType = Array("e/f".utf8)
+        let bytes = try written(head, makeFields(), context)
+        #expect(values("Content-Type", bytes) == ["e/f"])
+        #expect(!text(bytes).contains("c/d"))
     }
 
     @Test(

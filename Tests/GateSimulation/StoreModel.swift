@@ -106,7 +106,12 @@ extension StoreModel {
             guard known.account == key.account, known.app == key.app,
                 known.environment == key.environment
             else { return (nil, .foreign) }
-            return known.isRevoked ? (nil, .revoked) : (.spend(challenge), .alreadyKnown)
+            if known.isRevoked { return (nil, .revoked) }
+            guard key.signCounter > 0 else { return (.spend(challenge), .alreadyKnown) }
+            guard key.signCounter > known.signCounter else { return (nil, .counterNotGreater) }
+            let admit = Change.admit(
+                challenge, keyID: key.keyID, counter: key.signCounter, isRevoking: false, now: now)
+            return (admit, .alreadyKnown)
         }
         let others = keys.values.count {
             $0.record.account == key.account && $0.record.app == key.app && !$0.record.isRevoked

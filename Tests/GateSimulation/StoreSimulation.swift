@@ -156,7 +156,7 @@ extension StoreSimulation {
         let key = NewKey(
             keyID: keyID, publicKey: P256Point(x: keyID, y: keyID), account: pickAccount(),
             app: random.chance(90) ? "shop" : "bank", environment: random.chance(90) ? 0 : 1,
-            signCounter: random.chance(90) ? 0 : 1,
+            signCounter: random.chance(70) ? 0 : UInt32.random(in: 1...6, using: &random),
             receipt: random.chance(50) ? [] : pickReceipt(),
             refreshAt: random.chance(50) ? nil : now, category: 3,
             bundleVersion: random.chance(50) ? nil : "412")
@@ -164,7 +164,16 @@ extension StoreSimulation {
         let reply = Reply<EnrolOutcome>()
         open.enrol(key, challenge: challenge, keysPerAccount: 3, now: now, reply: reply.call)
         guard try !isReceiptLost(reply, key.receipt.isEmpty) else { return }
-        try expect(reply, change, outcome) {}
+        try expect(reply, change, outcome) { [self] in
+            guard key.signCounter > 0 else { return }
+            // What an inline enrolment's assertion came with is used as by an admit.
+            try check(
+                admittedChallenges.insert(challenge).inserted, "\(challenge) admitted twice")
+            try check(
+                key.signCounter > admittedCounters[keyID] ?? 0,
+                "counter \(key.signCounter) enrolled after \(admittedCounters[keyID] ?? 0)")
+            admittedCounters[keyID] = key.signCounter
+        }
     }
 
     private func pickReceipt() -> [UInt8] {

@@ -148,6 +148,27 @@ import Testing
         store = try Store.open(storage: storage, options: options(keysMax: 6))
     }
 
+    @Test("a key that is known is advanced to the counter that comes with it, or refused")
+    func knownWithCounter() {
+        var key = newKey(1)
+        key.signCounter = 3
+        #expect(store.enrolNow(key, challenge(1)) == .enrolled)
+        #expect(store.enrolNow(key, challenge(2)) == .counterNotGreater)
+        #expect(!store.isSpent(challenge(2)))
+        key.signCounter = 5
+        #expect(store.enrolNow(key, challenge(2), now: noon + 9) == .alreadyKnown)
+        #expect(store.isSpent(challenge(2)))
+        #expect(store.key(bytes32(1))?.signCounter == 5)
+        #expect(store.key(bytes32(1))?.lastUsedAt == noon + 9)
+        #expect(store.admitNow(challenge(3), 1, 5) == .counterNotGreater)
+        key.signCounter = 0
+        #expect(store.enrolNow(key, challenge(4)) == .alreadyKnown)
+        #expect(store.key(bytes32(1))?.signCounter == 5)
+        #expect(store.revokeNow(1) == .revoked)
+        key.signCounter = 6
+        #expect(store.enrolNow(key, challenge(5)) == .revoked)
+    }
+
     @Test("a key is kept as it was enrolled")
     func enrolled() throws {
         var key = newKey(1, receipt: [1, 2, 3])

@@ -67,8 +67,8 @@ extension Exchange {
         }
     }
 
-    private var limitAddress: IPAddress { clientAddress ?? IPAddress(high: 0, low: 0) }
-    private var limitTime: UInt64 { UInt64(worker.loop.now.nanoseconds) }
+    var limitAddress: IPAddress { clientAddress ?? IPAddress(high: 0, low: 0) }
+    var limitTime: UInt64 { UInt64(worker.loop.now.nanoseconds) }
 
     // MARK: Challenges
 
@@ -109,7 +109,7 @@ extension Exchange {
 
     // MARK: Keys
 
-    private func isRegistered(_ keyID: Bytes32, _ host: HostRuntime) -> Bool {
+    func isRegistered(_ keyID: Bytes32, _ host: HostRuntime) -> Bool {
         guard let app = host.app, let key = context.store.key(keyID) else { return false }
         return app.takes(key, of: account) && !key.isRevoked
     }
@@ -166,7 +166,7 @@ extension Exchange {
     private func attestationChecked(
         _ result: Result<NewKey, Reason>, _ challenge: OpenedChallenge
     ) {
-        guard !isOver, !isAnswered, let app = host?.app else { return }
+        guard !isOver, !isAnswered else { return }
         switch result {
         case .failure(let reason):
             log.enrolment = reason.rawValue
@@ -177,7 +177,7 @@ extension Exchange {
             let handle = worker.loop.handle
             context.store.enrol(
                 key, challenge: challenge.spent,
-                keysPerAccount: account.isEmpty ? 0 : app.app.keysPerAccount,
+                keysPerAccount: keysPerAccount,
                 now: UInt32(clamping: context.unixSeconds())
             ) { outcome in
                 handle.submit { bound.open().enrolled(outcome) }

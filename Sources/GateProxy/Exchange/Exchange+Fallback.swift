@@ -35,11 +35,12 @@ extension Exchange {
         }
     }
 
-    /// Lets it pass where only the gate's opinion is wanted: nothing is held for it.
+    /// Lets it pass where only the gate's opinion is wanted: nothing more is held for it.
     private func forwardUnjudged(_ reading: ProofReading, _ route: Route) {
         guard !isPathAmbiguous, let permit = Permit.unverified(route, reading) else {
             return fail(Refusal(.pathAmbiguous, at: .checks))
         }
-        forwardStreaming(permit)
+        guard case .held(let held) = sink else { return forwardStreaming(permit) }
+        forwardRest(permit, after: held)
     }
 }

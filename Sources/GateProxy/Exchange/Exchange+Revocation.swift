@@ -31,23 +31,24 @@ extension Exchange {
         guard let head, let app = host.app else { return }
         let proof: Proof
         switch ProofReader.read(head, host.fields, .request).outcome {
-        case .absent: throw Refusal(.proofAbsent, at: .checks)
+        // The binding `request` has nothing in the body.
+        case .absent, .inBody: throw Refusal(.proofAbsent, at: .checks)
         case .malformed(let reason): throw Refusal(reason, at: .fields)
         case .proof(let read): proof = read
         }
         let terms = Admission.Terms(
-            scope: host.scope(ReservedPurpose.revoke), app: app, account: account,
+            scopes: [host.scope(ReservedPurpose.revoke)], app: app, account: account,
             challenges: context.challenges, store: context.store,
             now: context.unixMilliseconds())
-        do throws(Reason) {
+        do throws(Refusal) {
             admission = try Admission.begin(proof, head: head, terms: terms)
         } catch {
-            switch error {
+            switch error.reason {
             case .keyForeign, .keyRevoked, .keyUnknown:
                 guard proof.keyID == keyID else { throw Refusal(.keyForeign, at: .enrolment) }
                 return answer(EnrolmentAnswer.revoked)
             default:
-                throw Refusal(error, at: .checks)
+                throw error
             }
         }
         guard proof.keyID == keyID else { throw Refusal(.keyForeign, at: .enrolment) }
@@ -55,16 +56,16 @@ extension Exchange {
         spend(revoking: true) { exchange, outcome in exchange.revokedByProof(keyID, outcome) }
     }
 
-    private func revokedByProof(_ keyID: Bytes32, _ outcome: AdmitOutcome) {
-        if case .admitted = outcome { context.tunnels.revoke(keyID) }
+    private func revokedByProof(_ keyID: Bytes32, _ outcome: CommitOutcome) {
+        if outcome.refusal == nil { context.tunnels.revoke(keyID) }
         guard !isOver, !isAnswered else { return }
-        do throws(Reason) {
+        do throws(Refusal) {
             try Admission.require(outcome)
             answer(EnrolmentAnswer.revoked)
         } catch {
             // Someone was faster: the key is revoked all the same.
-            if error == .keyRevoked { return answer(EnrolmentAnswer.revoked) }
-            refuse(Refusal(error, at: .checks))
+            if error.reason == .keyRevoked { return answer(EnrolmentAnswer.revoked) }
+            refuse(error)
         }
     }
 

@@ -68,6 +68,14 @@ final class Exchange {
     var deviceCheck: PendingDeviceCheck?
     /// The device's token, where the route sets bits.
     var bitsToken: [UInt8]?
+    /// What was found of a proof whose rest is in the body.
+    var partialProof: ProofReading?
+    /// The body that came in an envelope; the wire's is in ``sink``.
+    var innerBody: HeldBody?
+    /// While the attestation that the request brought is verified.
+    var inlineEnrolment: InlineEnrolment?
+    /// Whether the request brings an attestation, to a route that takes one.
+    var isAttestationBrought = false
     /// What becomes of the request once enough of its body is here, on an enrolment path.
     var enrolment: PendingCall?
     /// Passes where the store keeps a request waiting too long; nil while none waits.
@@ -86,7 +94,7 @@ final class Exchange {
 
     /// How far the commit is.
     enum CommitState {
-        case done(AdmitOutcome)
+        case done(CommitOutcome)
         case none
         case pending(since: Moment)
     }
@@ -305,7 +313,7 @@ final class Exchange {
 
     /// Asks the client for the body, where it waits to be asked.
     func askForBody() {
-        guard let head, head.expectsContinue else { return }
+        guard let head, head.expectsContinue, !isContinueSent else { return }
         isContinueSent = true
         stream.sendContinue()
     }
@@ -390,7 +398,8 @@ final class Exchange {
             scheme: client.scheme, requestID: log.requestID, verdict: permit.verdict,
             risk: permit.risk,
             account: account.isEmpty ? nil : account, operationID: permit.operationID,
-            isProofPassed: route.isProofPassed, isExpectForwarded: isExpectForwarded,
+            contentType: permit.contentType, isProofPassed: route.isProofPassed,
+            isExpectForwarded: isExpectForwarded,
             traceParent: TraceParent.replacement(head, using: &worker.random),
             isWebSocket: webSocketAccept != nil,
             body: Exchange.framing(body, head))
@@ -440,13 +449,20 @@ final class Exchange {
         log.code = refusal.code
         var nextChallenge: [UInt8]?
         if refusal.code == .challengeRequired, let host,
-            let purpose = enrolment?.purpose ?? route?.purpose
+            let purpose = challengePurpose
         {
             nextChallenge = worker.issue(purpose: purpose, host: host, account: account).value
         }
         answer(
             GateAnswer(
                 refusal, requestID: log.requestID, nextChallenge: nextChallenge, allow: allow))
+    }
+
+    /// The purpose of the challenge that goes with `challenge_required`: what makes such a request
+    /// good. One with an attestation is judged by the purpose of attestations.
+    private var challengePurpose: String? {
+        if isAttestationBrought { return ReservedPurpose.attestation }
+        return enrolment?.purpose ?? route?.purpose
     }
 
     /// Sends an answer of the gate's own.

@@ -27,28 +27,51 @@ package final class HeldBody {
 
     private var memory: [UInt8] = []
     private var file: SpoolFile?
+    /// Of a body that never goes to a file: what is over `memoryBytesMax` counts like one.
+    private var share: SpoolShare?
     private var hasher: SHA256Hasher?
     private let memoryBytesMax: Int
     private let bytesMax: Int
+    private let isFileAllowed: Bool
     private let spool: Spool
 
-    /// - Parameter bytesMax: The longest body taken; over it ``append(_:_:)`` throws `tooLarge`.
-    package init(memoryBytesMax: Int, bytesMax: Int, spool: Spool) {
+    /// - Parameters:
+    ///   - bytesMax: The longest body taken; over it ``append(_:_:)`` throws `tooLarge`.
+    ///   - isFileAllowed: Whether what is over `memoryBytesMax` goes to a file; otherwise it stays
+    ///     in memory, within the spool's limits all the same.
+    package init(memoryBytesMax: Int, bytesMax: Int, isFileAllowed: Bool = true, spool: Spool) {
         self.memoryBytesMax = memoryBytesMax
         self.bytesMax = bytesMax
+        self.isFileAllowed = isFileAllowed
         self.spool = spool
         hasher = SHA256Hasher()
     }
 
+    /// The body that came inside of `wire`, whose part of the spool's limits it takes over.
+    init(_ bytes: [UInt8], inside wire: HeldBody) {
+        memory = bytes
+        count = bytes.count
+        hash = SHA256.hash(bytes)
+        share = wire.share
+        memoryBytesMax = bytes.count
+        bytesMax = bytes.count
+        isFileAllowed = false
+        spool = wire.spool
+    }
+
     /// Whether `more` bytes still fit into memory.
     package func fitsInMemory(_ more: Int) -> Bool {
-        file == nil && count + more <= memoryBytesMax
+        file == nil && share == nil && count + more <= memoryBytesMax
     }
 
     /// Adds the next bytes of the body.
     package func append(_ bytes: [UInt8], _ range: Range<Int>) throws(HeldBodyError) {
         guard range.count <= bytesMax - count else { throw .tooLarge }
         if fitsInMemory(range.count) {
+            memory.append(contentsOf: bytes[range])
+        } else if !isFileAllowed {
+            if share == nil { share = try SpoolShare(in: spool) }
+            try share?.take(range.count)
             memory.append(contentsOf: bytes[range])
         } else {
             let file = try openFile()
@@ -75,6 +98,19 @@ package final class HeldBody {
 
     /// The body as one array; only for bodies that were limited to memory.
     package var bytes: [UInt8] { memory }
+
+    /// The whole body as one array, read back where it is in a file.
+    func whole() throws(SystemError) -> [UInt8] {
+        guard count > memory.count else { return memory }
+        var buffer = ByteBuffer()
+        buffer.append(memory)
+        while buffer.count < count {
+            _ = try read(at: buffer.count, limit: HeldBody.pieceBytes, into: &buffer)
+        }
+        return Array(buffer.storage[buffer.readable])
+    }
+
+    private static let pieceBytes = 64 * 1024
 
     /// Appends up to `limit` bytes from `offset` on to `buffer`.
     /// - Returns: How many, at least one while `offset < count`.

@@ -33,13 +33,17 @@ struct Permit: ~Copyable {
     let operationID: [UInt8]?
     /// What is known of a device that has no key here; what is known of a key is in the verdict.
     let risk: RiskSignals?
+    /// The media type of a body that came in an envelope, nil for any other.
+    let contentType: [UInt8]?
 
     fileprivate init(
-        _ verdict: Verdict, operationID: [UInt8]? = nil, risk: RiskSignals? = nil
+        _ verdict: Verdict, operationID: [UInt8]? = nil, risk: RiskSignals? = nil,
+        contentType: [UInt8]? = nil
     ) {
         self.verdict = verdict
         self.operationID = operationID
         self.risk = risk
+        self.contentType = contentType
     }
 
     /// For a request without proof that says its device cannot attest, whose DeviceCheck token
@@ -101,7 +105,9 @@ struct Permit: ~Copyable {
 struct Admission: ~Copyable {
     /// What the proof is judged against.
     struct Terms {
-        let scope: ChallengeScope
+        /// What its challenge may be bound to: the route's purpose, and that of attestations where
+        /// the request brought one.
+        let scopes: [ChallengeScope]
         let app: AppRuntime
         /// Empty under `account none`.
         let account: [UInt8]
@@ -113,132 +119,180 @@ struct Admission: ~Copyable {
         let now: Int64
     }
 
-    /// The one durable step: what the store is asked to spend and advance.
+    /// The one durable step: what the store is asked to spend and advance, or to enrol.
     struct Commitment {
-        let challenge: SpentChallenge
+        /// Nil where the route takes none.
+        let challenge: SpentChallenge?
         let keyID: Bytes32
         let counter: UInt32
+        /// The key that is enrolled with it, its counter included.
+        let enrolment: NewKey?
     }
 
-    let key: KeyRecord
-    private let challenge: OpenedChallenge
+    /// The key that signed; until the signature is verified, the first that may have.
+    private(set) var key: KeyRecord
+    private let challenge: OpenedChallenge?
     private let statement: Proof.Statement
+    /// The key's enrolment, where it comes with this request.
+    private let enrolment: NewKey?
     private var operationID: [UInt8]?
-    private let checked: CheckedAssertion
+    private var contentType: [UInt8]?
+    private let candidates: KeyCandidates
     private var verified: VerifiedAssertion?
     private let requirements: Requirements
     private let now: Int64
 
     private init(
-        _ statement: Proof.Statement, challenge: OpenedChallenge, key: KeyRecord,
-        checked: CheckedAssertion, requirements: Requirements, now: Int64
+        _ statement: Proof.Statement, challenge: OpenedChallenge?, _ candidates: KeyCandidates,
+        enrolment: NewKey? = nil, _ terms: borrowing Terms
     ) {
-        self.requirements = requirements
         self.statement = statement
         self.challenge = challenge
-        self.key = key
-        self.checked = checked
-        self.now = now
+        self.candidates = candidates
+        self.enrolment = enrolment
+        key = candidates.first
+        requirements = terms.requirements
+        now = terms.now
         operationID = nil
+        contentType = nil
         verified = nil
     }
 
     /// Judges challenge, key, the assertion's own fields, and what client data says of the request.
-    /// - Throws: The reason of the first check that failed, in the order of `protocol.md` §4.
+    /// - Throws: The refusal of the first check that failed, in the order of `protocol.md` §4.
     static func begin(
         _ proof: Proof, head: RequestHead, terms: borrowing Terms
-    ) throws(Reason) -> Admission {
-        let challenge = try open(proof, terms)
-        let key = try find(proof.keyID, terms)
-        guard let relyingPartyIDHash = terms.app.relyingPartyIDHash(of: key.app) else {
-            throw .keyForeign
-        }
-        let checked = try check(proof.assertion, relyingPartyIDHash, key.signCounter)
-        if case .clientData(let clientData, _) = proof.statement,
-            let mismatch = SignedRequest.mismatch(clientData, head)
-        {
-            throw mismatch
-        }
+    ) throws(Refusal) -> Admission {
+        let challenge = try open(proof.statement, terms)
+        let candidates = try KeyCandidates(proof, isChallenged: challenge != nil, terms)
+        try checkTarget(proof.statement, head)
+        return Admission(proof.statement, challenge: challenge, candidates, terms)
+    }
+
+    /// The same for a key that is not enrolled yet, once its attestation over `challenge` has been
+    /// verified and has become `newKey`.
+    static func begin(
+        _ proof: Proof, enrolling newKey: NewKey, challenge: OpenedChallenge, head: RequestHead,
+        terms: borrowing Terms
+    ) throws(Refusal) -> Admission {
+        let candidates = try KeyCandidates(proof.assertion, newKey, terms)
+        try checkTarget(proof.statement, head)
         return Admission(
-            proof.statement, challenge: challenge, key: key, checked: checked,
-            requirements: terms.requirements, now: terms.now)
+            proof.statement, challenge: challenge, candidates, enrolment: newKey, terms)
     }
 
-    private static func check(
-        _ assertion: AssertionObject, _ relyingPartyIDHash: Bytes32, _ stored: UInt32
-    ) throws(Reason) -> CheckedAssertion {
-        do throws(AssertionError) {
-            return try assertion.check(
-                relyingPartyIDHash: relyingPartyIDHash, previousCounter: stored)
-        } catch {
-            throw Reason(error)
+    /// The challenge of a proof that brings an attestation: of its own purpose alone.
+    static func openForEnrolment(
+        _ proof: Proof, _ terms: borrowing Terms, scope: ChallengeScope
+    ) throws(Refusal) -> OpenedChallenge {
+        guard let opened = try open(proof.statement, terms, scopes: [scope]) else {
+            throw Refusal(.challengeUnknown, at: .checks)
         }
-    }
-
-    private static func open(
-        _ proof: Proof, _ terms: borrowing Terms
-    ) throws(Reason) -> OpenedChallenge {
-        let opened: OpenedChallenge
-        do throws(ChallengeError) {
-            switch proof.statement {
-            case .clientData(let clientData, _):
-                opened = try terms.challenges.open(
-                    id: clientData.challengeID, bytes: clientData.challenge, terms.scope,
-                    account: terms.account, epoch: terms.store.epoch, now: terms.now)
-            case .request(let challenge):
-                opened = try terms.challenges.open(
-                    challenge, terms.scope, account: terms.account, epoch: terms.store.epoch,
-                    now: terms.now)
-            }
-        } catch {
-            throw error.reason
-        }
-        guard !terms.store.isSpent(opened.spent) else { throw .challengeSpent }
         return opened
     }
 
-    private static func find(
-        _ keyID: Bytes32, _ terms: borrowing Terms
-    ) throws(Reason) -> KeyRecord {
-        guard let key = terms.store.key(keyID) else { throw .keyUnknown }
-        guard terms.app.takes(key, of: terms.account) else { throw .keyForeign }
-        guard !key.isRevoked else { throw .keyRevoked }
-        return key
+    private static func checkTarget(
+        _ statement: Proof.Statement, _ head: RequestHead
+    ) throws(Refusal) {
+        switch statement {
+        case .body, .request: return
+        case .clientData(let clientData, _), .envelope(let clientData, _):
+            guard let mismatch = SignedRequest.mismatch(clientData, head) else { return }
+            throw Refusal(mismatch, at: .checks)
+        }
     }
 
-    /// Whether the signature can be verified before the body is complete.
+    /// The proof's challenge, good so far; nil where the route takes none.
+    private static func open(
+        _ statement: Proof.Statement, _ terms: borrowing Terms, scopes: [ChallengeScope]? = nil
+    ) throws(Refusal) -> OpenedChallenge? {
+        if case .body(challenge: nil) = statement { return nil }
+        var failure = ChallengeError.unknown
+        for scope in scopes ?? terms.scopes {
+            let opened: OpenedChallenge
+            do throws(ChallengeError) {
+                opened = try open(statement, terms, scope)
+            } catch {
+                failure = error
+                // Of another purpose, it is unknown to this one.
+                guard error == .unknown else { break }
+                continue
+            }
+            guard !terms.store.isSpent(opened.spent) else {
+                throw Refusal(.challengeSpent, at: .checks)
+            }
+            return opened
+        }
+        throw Refusal(failure.reason, at: .checks)
+    }
+
+    private static func open(
+        _ statement: Proof.Statement, _ terms: borrowing Terms, _ scope: ChallengeScope
+    ) throws(ChallengeError) -> OpenedChallenge {
+        let (account, epoch, now) = (terms.account, terms.store.epoch, terms.now)
+        switch statement {
+        case .body(let text):
+            return try terms.challenges.open(
+                value: text ?? [], scope, account: account, epoch: epoch, now: now)
+        case .clientData(let clientData, _), .envelope(let clientData, _):
+            return try terms.challenges.open(
+                id: clientData.challengeID, bytes: clientData.challenge, scope, account: account,
+                epoch: epoch, now: now)
+        case .request(let text):
+            return try terms.challenges.open(
+                text, scope, account: account, epoch: epoch, now: now)
+        }
+    }
+
+    /// Whether signature and commit can come before the body is complete.
     var isBodyIndependent: Bool {
-        if case .clientData = statement { return true }
+        if case .clientData = statement { return enrolment == nil }
         return false
     }
 
     /// Verifies the signature, and then what only a signature makes worth reading.
-    /// - Parameter bodyHash: SHA-256 of the body, needed where the binding is `request`.
+    /// - Parameters:
+    ///   - bodyHash: SHA-256 of the body, needed unless the client data came apart from it.
+    ///   - verifyingKey: The key of a record, ready to verify with; nil when it is none.
     mutating func verifySignature(
-        head: RequestHead, bodyHash: Bytes32?, key: P256PublicKey
+        head: RequestHead, bodyHash: Bytes32?,
+        verifyingKey: (KeyRecord) -> P256PublicKey?
     ) throws(Refusal) {
-        let signed: [UInt8]
+        let hash = try clientDataHash(head, bodyHash)
+        verified = try candidates.verify(
+            clientDataHash: hash, signer: &key, verifyingKey: verifyingKey)
         switch statement {
-        case .clientData(_, let bytes):
-            signed = bytes
-        case .request:
-            guard let bodyHash else { throw Refusal(.signatureInvalid, at: .checks) }
-            signed = RequestBinding.clientData(
-                method: Array(head.bytes[head.method]),
-                target: Array(head.bytes[head.pathAndQuery]), challengeID: challenge.id,
-                challenge: challenge.bytes, bodySHA256: bodyHash)
-        }
-        do throws(AssertionError) {
-            verified = try checked.verify(clientDataHash: SHA256.hash(signed), key: key)
-        } catch {
-            throw Refusal(Reason(error), at: .checks)
-        }
-        if case .clientData(let clientData, _) = statement {
+        case .body, .request: break
+        case .clientData(let clientData, _):
             operationID = try SignedRequest.operationID(clientData)
+        case .envelope(let clientData, _):
+            operationID = try SignedRequest.operationID(clientData)
+            contentType = try SignedRequest.contentType(clientData)
         }
         guard !requirements.isEmpty, let extensions = verified?.extensions else { return }
-        let signals = RiskSignals(self.key, extensions, others: [], now: now / 1000)
+        let signals = RiskSignals(key, extensions, others: [], now: now / 1000)
         if let reason = requirements.unmet(by: signals) { throw Refusal(reason, at: .checks) }
+    }
+
+    private func clientDataHash(
+        _ head: RequestHead, _ bodyHash: Bytes32?
+    ) throws(Refusal) -> Bytes32 {
+        switch statement {
+        case .clientData(_, let bytes), .envelope(_, let bytes):
+            return SHA256.hash(bytes)
+        case .body:
+            guard let bodyHash else { throw Refusal(.signatureInvalid, at: .checks) }
+            return bodyHash
+        case .request:
+            guard let bodyHash, let challenge else {
+                throw Refusal(.signatureInvalid, at: .checks)
+            }
+            return SHA256.hash(
+                RequestBinding.clientData(
+                    method: Array(head.bytes[head.method]),
+                    target: Array(head.bytes[head.pathAndQuery]), challengeID: challenge.id,
+                    challenge: challenge.bytes, bodySHA256: bodyHash))
+        }
     }
 
     /// What to commit, once the signature holds.
@@ -247,26 +301,34 @@ struct Admission: ~Copyable {
         case .none:
             return nil
         case .some(let verified):
+            var enrolment = enrolment
+            enrolment?.signCounter = verified.signCounter
             return Commitment(
-                challenge: challenge.spent, keyID: key.keyID, counter: verified.signCounter)
+                challenge: challenge?.spent, keyID: key.keyID, counter: verified.signCounter,
+                enrolment: enrolment)
         }
     }
 
-    /// Whether a body with this hash is the one that was signed. The binding `request` has it in
-    /// the signature.
-    func checkBody(_ hash: Bytes32) throws(Reason) {
-        guard case .clientData(let clientData, _) = statement else { return }
-        guard SignedRequest.isBody(hash, of: clientData) else { throw .bodyMismatch }
+    /// Whether a body with this hash is the one that was signed. The bindings `body` and `request`
+    /// have it in the signature.
+    func checkBody(_ hash: Bytes32) throws(Refusal) {
+        switch statement {
+        case .body, .request: return
+        case .clientData(let clientData, _), .envelope(let clientData, _):
+            guard SignedRequest.isBody(hash, of: clientData) else {
+                throw Refusal(.bodyMismatch, at: .checks)
+            }
+        }
     }
 
     /// The permit, for a commit that the store has made durable and a body that is complete. Once.
-    /// - Throws: The reason the commit refused for, or `bodyMismatch`.
+    /// - Throws: What the commit refused for, or `bodyMismatch`.
     mutating func permit(
-        outcome: AdmitOutcome, bodyHash: Bytes32, store: Store
-    ) throws(Reason) -> Permit {
+        outcome: CommitOutcome, bodyHash: Bytes32, store: Store
+    ) throws(Refusal) -> Permit {
         try Admission.require(outcome)
         try checkBody(bodyHash)
-        guard let verified = verified.take() else { throw .signatureInvalid }
+        guard let verified = verified.take() else { throw Refusal(.signatureInvalid, at: .checks) }
         let now = now / 1000
         // Whether the account had another key matters only while this one is new.
         let isYoung = now - Int64(key.enrolledAt) < Int64(RiskSignals.newKeySeconds)
@@ -277,12 +339,33 @@ struct Admission: ~Copyable {
         return Permit(
             .verified(
                 VerifiedKey(keyID: key.keyID, counter: verified.signCounter, risk: risk)),
-            operationID: operationID)
+            operationID: operationID, contentType: contentType)
+    }
+
+    /// Whether a refusal of ``verifySignature(head:bodyHash:verifyingKey:)`` says that no key was
+    /// found to have signed: what the limit of failed signatures counts.
+    static func isSignatureFailure(_ reason: Reason) -> Bool {
+        reason == .signatureInvalid || reason == .counterNotGreater || reason == .challengeEpoch
     }
 
     /// Nothing where the commit admitted the request.
-    /// - Throws: The reason it did not.
-    static func require(_ outcome: AdmitOutcome) throws(Reason) {
-        if let refusal = Refusal(outcome) { throw refusal.reason }
+    /// - Throws: The refusal of one that did not.
+    static func require(_ outcome: CommitOutcome) throws(Refusal) {
+        if let refusal = outcome.refusal { throw refusal }
+    }
+}
+
+/// What became of the one durable step.
+enum CommitOutcome {
+    case admit(AdmitOutcome)
+    /// The key was enrolled with it.
+    case enrol(EnrolOutcome)
+
+    /// Why the request may not pass; nil where it was admitted.
+    var refusal: Refusal? {
+        switch self {
+        case .admit(let outcome): return Refusal(outcome)
+        case .enrol(let outcome): return Refusal(outcome)
+        }
     }
 }

@@ -60,11 +60,30 @@ package final class Spool: Sendable {
     }
 }
 
+/// One body's part of the spool's limits, for as long as it lives.
+final class SpoolShare {
+    private let spool: Spool
+    private var taken = 0
+
+    /// A share of no bytes, which counts as a file.
+    init(in spool: Spool) throws(HeldBodyError) {
+        guard spool.takeFile() else { throw .spoolFull }
+        self.spool = spool
+    }
+
+    deinit { spool.giveBack(bytes: taken) }
+
+    /// Takes `bytes` more.
+    func take(_ bytes: Int) throws(HeldBodyError) {
+        guard spool.take(bytes) else { throw .spoolFull }
+        taken += bytes
+    }
+}
+
 /// One spool file, counted against the spool's limits for as long as it lives.
 final class SpoolFile {
     private let file: UnlinkedFile
-    private let spool: Spool
-    private var taken = 0
+    private let share: SpoolShare
     /// Bytes that are not in the file yet: small pieces are gathered.
     private var gathered: [UInt8] = []
 
@@ -72,21 +91,16 @@ final class SpoolFile {
 
     /// Opens a file.
     init(in spool: Spool) throws(HeldBodyError) {
-        guard spool.takeFile() else { throw .spoolFull }
+        share = try SpoolShare(in: spool)
         do throws(SystemError) {
             file = try UnlinkedFile(in: spool.directory)
         } catch {
-            spool.giveBack(bytes: 0)
             throw .spoolFailed(error)
         }
-        self.spool = spool
     }
 
-    deinit { spool.giveBack(bytes: taken) }
-
     func append(_ bytes: [UInt8], _ range: Range<Int>) throws(HeldBodyError) {
-        guard spool.take(range.count) else { throw .spoolFull }
-        taken += range.count
+        try share.take(range.count)
         if gathered.count + range.count < SpoolFile.gatherBytes {
             gathered.append(contentsOf: bytes[range])
             return

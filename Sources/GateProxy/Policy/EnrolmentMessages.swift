@@ -107,10 +107,9 @@ package enum EnrolmentRequest {
     package static func verify(_ body: [UInt8]) throws(Refusal) -> Enrolment {
         let members = try scan(body, ["key_id", "keyId", "challenge", "attestation"])
         guard members[0] == nil || members[1] == nil else { throw malformed }
-        let text = try string(members[2])
-        // A text by value has a full stop, which base64 has not: no text is both.
-        let isByValue = text.contains(UInt8(ascii: "."))
-        guard let challenge = isByValue ? text : Base64.decode(text) else { throw malformed }
+        guard let challenge = ProofText.challengeValue(try string(members[2])) else {
+            throw malformed
+        }
         return Enrolment(
             keyID: try keyID(members[0] ?? members[1]), challenge: challenge,
             object: try base64(members[3]))

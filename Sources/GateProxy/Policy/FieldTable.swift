@@ -6,6 +6,8 @@ enum FieldUse: UInt8, Sendable {
     case attestation
     case challenge
     case clientData
+    /// `Content-Type`, which an envelope's own replaces.
+    case contentType
     case deviceToken
     /// Never passes, whoever sends it.
     case dropped
@@ -29,8 +31,8 @@ enum FieldUse: UInt8, Sendable {
         switch self {
         case .assertion, .attestation, .challenge, .clientData, .deviceToken, .keyID, .unsupported:
             return true
-        case .account, .dropped, .droppedUntrusted, .forwardedFor, .forwardedHost, .forwardedProto,
-            .idempotencyKey, .other, .requestID, .trace:
+        case .account, .contentType, .dropped, .droppedUntrusted, .forwardedFor, .forwardedHost,
+            .forwardedProto, .idempotencyKey, .other, .requestID, .trace:
             return false
         }
     }

@@ -1,3 +1,4 @@
+internal import AppAttestWire
 package import GateConfig
 package import GateHTTP
 
@@ -12,6 +13,8 @@ package struct HostFields: Sendable {
     package let hasAccounts: Bool
     /// `shop;env=production`; empty where the host has no app.
     let appValue: [UInt8]
+    /// Whether a proof may leave its key ID out (`key_id account`).
+    let isKeyIDOptional: Bool
 
     /// The fields of `host`, whose app is `app`; nil where the host has none.
     package init(_ host: Host, app: App?) {
@@ -26,9 +29,11 @@ package struct HostFields: Sendable {
         ]
         table = FieldTable(
             HostFields.owned + proofFields + account
-                + (host.isProtected ? HostFields.methodOverrides : []) + HostFields.common,
+                + HostFields.unnamed + (host.isProtected ? HostFields.methodOverrides : [])
+                + HostFields.common,
             prefixes: HostFields.prefixes)
         underscores = host.underscores
+        isKeyIDOptional = proof.isKeyIDOptional
         hasAccounts = host.account != .none
         // The two fields that never count as proof may be named: dropping them changes nothing.
         var named = HostFields.protected + proofFields.prefix(5).map(\.0) + account.map(\.0)
@@ -48,8 +53,17 @@ package struct HostFields: Sendable {
         ("Content-Length", .dropped), ("Transfer-Encoding", .dropped),
     ]
 
+    /// The proof's names where others were configured: no proof here, and none behind.
+    private static let unnamed: [(String, FieldUse)] = [
+        (DefaultFieldNames.keyID, .dropped), (DefaultFieldNames.assertion, .dropped),
+        (DefaultFieldNames.clientData, .dropped), (DefaultFieldNames.challenge, .dropped),
+        (DefaultFieldNames.attestation, .dropped), (DefaultFieldNames.unsupported, .dropped),
+        (DefaultFieldNames.deviceToken, .dropped),
+    ]
+
     private static let common: [(String, FieldUse)] = [
-        ("Forwarded", .droppedUntrusted), ("HTTP2-Settings", .dropped),
+        ("Content-Type", .contentType), ("Forwarded", .droppedUntrusted),
+        ("HTTP2-Settings", .dropped),
         ("Idempotency-Key", .idempotencyKey), ("Keep-Alive", .dropped), ("Proxy", .dropped),
         ("Proxy-Authorization", .dropped), ("Proxy-Connection", .dropped),
         ("traceparent", .trace), ("tracestate", .trace),

@@ -8,19 +8,27 @@ package import GateHTTP
 package struct Proof: Sendable {
     /// What was signed, by the route's binding.
     package enum Statement: Sendable {
+        /// `body`: the body, and the text of the challenge that stands in it; nil where the route
+        /// takes none.
+        case body(challenge: [UInt8]?)
         /// `client_data`: the client data, and its exact bytes, whose SHA-256 was signed.
         case clientData(ClientData, bytes: [UInt8])
+        /// `envelope`: the same, of a body that came with it.
+        case envelope(ClientData, bytes: [UInt8])
         /// `request`: the text of a challenge, by id or by value; the rest is built from the
         /// request.
         case request(challenge: [UInt8])
     }
 
-    /// The key that is said to have signed.
-    package let keyID: Bytes32
+    /// The key that is said to have signed; nil where it may be any of the account's.
+    package let keyID: Bytes32?
     /// The assertion, parsed as CBOR.
     package let assertion: AssertionObject
     /// What was signed.
     package let statement: Statement
+    /// The attestation of a key that is not enrolled yet, well formed; nil without, and where the
+    /// route takes none.
+    package let attestation: [UInt8]?
 }
 
 /// What a request's proof fields say.
@@ -29,6 +37,8 @@ package struct ProofReading: Sendable {
     package enum Outcome: Sendable {
         /// No field that the binding uses: `proof_required`, or the route's fallback.
         case absent
+        /// The fields are good so far; the rest is in the body.
+        case inBody(BodyProof)
         /// Fields missing, doubled, empty, too long, or not base64, JSON or CBOR as required: 400.
         case malformed(Reason)
         case proof(Proof)
@@ -40,6 +50,15 @@ package struct ProofReading: Sendable {
     package let isUnsupported: Bool
     /// The DeviceCheck token, decoded.
     package let deviceToken: [UInt8]?
+
+    /// Whether the proof comes with an attestation that the route takes.
+    var bringsAttestation: Bool {
+        switch outcome {
+        case .absent, .malformed: return false
+        case .inBody(let proof): return proof.bringsAttestation
+        case .proof(let proof): return proof.attestation != nil
+        }
+    }
 }
 
 /// The proof fields of `protocol.md` §3 out of a request's head.
@@ -53,9 +72,9 @@ package enum ProofReader {
     /// The most bytes of an attestation's.
     package static let attestationBytesMax = 24 * 1024
 
-    /// What `head` says for a route of `binding`.
+    /// What `head` says for a route of `binding`; `isInline` where it takes attestations.
     package static func read(
-        _ head: RequestHead, _ fields: HostFields, _ binding: Route.Binding
+        _ head: RequestHead, _ fields: HostFields, _ binding: Route.Binding, isInline: Bool = false
     ) -> ProofReading {
         var values = ProofValues()
         var isUnsupported = false
@@ -85,10 +104,15 @@ package enum ProofReader {
             return malformed(.proofMalformed)
         }
 
+        let reader = FieldReader(
+            bytes: head.bytes, values: values, isKeyIDOptional: fields.isKeyIDOptional,
+            isInline: isInline)
         let outcome: ProofReading.Outcome
         switch binding {
-        case .clientData: outcome = readClientData(head.bytes, values)
-        case .request: outcome = readRequest(head.bytes, values)
+        case .body(let challenge): outcome = reader.readBody(challenge)
+        case .clientData: outcome = reader.readClientData()
+        case .envelope: outcome = reader.readEnvelope(head)
+        case .request: outcome = reader.readRequest()
         }
         return ProofReading(
             outcome: outcome, isUnsupported: isUnsupported, deviceToken: deviceToken)
@@ -105,64 +129,10 @@ package enum ProofReader {
         }
         return found.flatMap { ProofText.keyID(head.bytes, $0) }
     }
-
-    private static func readClientData(
-        _ bytes: [UInt8], _ values: ProofValues
-    ) -> ProofReading.Outcome {
-        guard let keyID = values.keyID, let assertion = values.assertion,
-            let clientData = values.clientData
-        else {
-            let isAbsent =
-                values.keyID == nil && values.assertion == nil && values.clientData == nil
-            return isAbsent ? .absent : .malformed(.proofIncomplete)
-        }
-        guard let keyID = ProofText.keyID(bytes, keyID),
-            let assertion = readAssertion(bytes, assertion),
-            let clientData = Base64.decode(bytes, clientData)
-        else { return .malformed(.proofMalformed) }
-        // Which rule of JSON it broke is in neither log nor answer.
-        guard let parsed = try? ClientData.parse(clientData) else {
-            return .malformed(.clientDataMalformed)
-        }
-        return .proof(
-            Proof(
-                keyID: keyID, assertion: assertion,
-                statement: .clientData(parsed, bytes: clientData)))
-    }
-
-    private static func readRequest(
-        _ bytes: [UInt8], _ values: ProofValues
-    ) -> ProofReading.Outcome {
-        if let range = values.clientData, Base64.decode(bytes, range) == nil {
-            return .malformed(.proofMalformed)
-        }
-        guard let keyID = values.keyID, let assertion = values.assertion,
-            let challenge = values.challenge
-        else {
-            let isAbsent =
-                values.keyID == nil && values.assertion == nil && values.challenge == nil
-            return isAbsent ? .absent : .malformed(.proofIncomplete)
-        }
-        guard let keyID = ProofText.keyID(bytes, keyID),
-            let assertion = readAssertion(bytes, assertion)
-        else { return .malformed(.proofMalformed) }
-        return .proof(
-            Proof(
-                keyID: keyID, assertion: assertion,
-                statement: .request(challenge: Array(bytes[challenge]))))
-    }
-
-    private static func readAssertion(
-        _ bytes: [UInt8], _ range: Range<Int>
-    ) -> AssertionObject? {
-        guard let object = Base64.decode(bytes, range) else { return nil }
-        // Which rule of CBOR it broke is in neither log nor answer.
-        return try? AssertionObject.parse(object)
-    }
 }
 
 /// Where the values of the seven fields stand in a head.
-private struct ProofValues {
+struct ProofValues {
     var assertion: Range<Int>?
     var attestation: Range<Int>?
     var challenge: Range<Int>?
@@ -184,7 +154,7 @@ private struct ProofValues {
         case .deviceToken: return ProofValues.set(&deviceToken, value)
         case .keyID: return ProofValues.set(&keyID, value)
         case .unsupported: return ProofValues.set(&unsupported, value)
-        case .account, .dropped, .droppedUntrusted, .forwardedFor, .forwardedHost,
+        case .account, .contentType, .dropped, .droppedUntrusted, .forwardedFor, .forwardedHost,
             .forwardedProto, .idempotencyKey, .other, .requestID, .trace:
             return true
         }

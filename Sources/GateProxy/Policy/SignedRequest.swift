@@ -23,6 +23,16 @@ package enum SignedRequest {
         }
     }
 
+    /// The signed `contentType`, which goes up with the body of an envelope; JSON without one.
+    /// Throws when it is there and no value that a field can have: to be asked after the signature.
+    package static func contentType(_ clientData: ClientData) throws(Refusal) -> [UInt8] {
+        switch clientData.contentType {
+        case .none: return Array("application/json".utf8)
+        case .some(nil): throw Refusal(.clientDataMalformed, at: .checks)
+        case .some(let text?): return text
+        }
+    }
+
     /// Whether `hash`, of the body as received, is the one that was signed. A signed value of
     /// another length is no hash of any body.
     package static func isBody(_ hash: Bytes32, of clientData: ClientData) -> Bool {

@@ -68,6 +68,8 @@ package struct UpstreamContext: Sendable {
     package var account: [UInt8]?
     /// The signed `operationID`.
     package var operationID: [UInt8]?
+    /// The media type of a body that came in an envelope, in place of the client's field.
+    package var contentType: [UInt8]?
     /// `pass_proof on`.
     package var isProofPassed: Bool
     /// Whether `Expect` goes on: an off route that streams.
@@ -82,7 +84,8 @@ package struct UpstreamContext: Sendable {
     package init(
         isPeerTrusted: Bool, peer: [UInt8], scheme: Scheme, requestID: [UInt8], verdict: Verdict,
         risk: RiskSignals? = nil,
-        account: [UInt8]? = nil, operationID: [UInt8]? = nil, isProofPassed: Bool = false,
+        account: [UInt8]? = nil, operationID: [UInt8]? = nil, contentType: [UInt8]? = nil,
+        isProofPassed: Bool = false,
         isExpectForwarded: Bool = false, traceParent: [UInt8]? = nil, isWebSocket: Bool = false,
         body: UpstreamBody
     ) {
@@ -94,6 +97,7 @@ package struct UpstreamContext: Sendable {
         self.risk = risk
         self.account = account
         self.operationID = operationID
+        self.contentType = contentType
         self.isProofPassed = isProofPassed
         self.isExpectForwarded = isExpectForwarded
         self.traceParent = traceParent
@@ -199,6 +203,7 @@ package enum UpstreamHead {
         case .account: return context.isPeerTrusted && match.isExact
         case .assertion, .attestation, .challenge, .clientData, .deviceToken, .keyID, .unsupported:
             return context.isProofPassed
+        case .contentType: return context.contentType == nil
         case .idempotencyKey: return context.operationID == nil
         case .trace: return context.traceParent == nil
         // The same for names that the gate sets.
@@ -245,6 +250,7 @@ package enum UpstreamHead {
         }
         let risk = (context.verdict.risk ?? context.risk)?.fieldValue ?? []
         if !risk.isEmpty { writer.field("App-Attest-Risk", risk) }
+        if let contentType = context.contentType { writer.field("Content-Type", contentType) }
         if let operationID = context.operationID { writer.field("Idempotency-Key", operationID) }
         writer.field("X-Request-Id", context.requestID)
         if let traceParent = context.traceParent { writer.field("traceparent", traceParent) }
