@@ -279,7 +279,6 @@ final class Exchange {
     /// The body is complete.
     func receiveEnd() {
         isBodyComplete = true
-        guard accountWait == nil else { return }
         switch sink {
         case .held(let held):
             guard !isAnswered else { return }
