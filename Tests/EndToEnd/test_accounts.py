@@ -212,6 +212,22 @@ class Uses(Phones, case.Case):
         self.assertEqual(first, again)
         self.check_problem(self.ask("GET", "/part"), "account_required")
 
+    def test_the_key_is_found_by_the_account(self):
+        self.serve(lambda settings: settings.host.append("proof {\n key_id account\n}"))
+        phones = [self.phone(self.key.token("alice")).enrolled() for _ in range(2)]
+        phones.append(self.phone(self.key.token("bob")).enrolled())
+        for count, phone in enumerate(phones, 1):
+            challenge = phone.challenge()
+            proof = phone.prove("POST", "/v1/data/a", b"x", challenge)[1:]
+            answer = phone.ask("POST", "/v1/data/a", proof, b"x")
+            request = self.check_upstream(answer, count)
+            self.assertEqual(request.get("App-Attest-Verified-Key"), phone.key_id)
+        # Another account's keys are not tried.
+        stranger = self.phone(self.key.token("bob"), device=phones[0].device)
+        proof = stranger.prove("POST", "/v1/data/a", b"x", stranger.challenge())[1:]
+        answer = stranger.ask("POST", "/v1/data/a", proof, b"x")
+        self.assertIn(answer.code, ("enrollment_required", "rejected", "challenge_required"))
+
     def test_the_simulated_device_shows_a_token(self):
         def change(settings):
             self.state = os.path.join(settings.directory, "device")
