@@ -195,7 +195,8 @@ package struct App: Sendable, Equatable {
     package var environment: Environment
     /// DER of the root that replaces Apple's; nil for the built-in one.
     package var root: [UInt8]?
-    /// Keys that an account may have; over it an enrolment is `rejected`.
+    /// Keys that an account may have; over it the one unused for longest is retired, if for 30
+    /// days, or else an enrolment is `rejected`.
     package var keysPerAccount: Int
     /// What an attestation's client hashed for a challenge by id.
     package var challengeHash: ChallengeHash

@@ -145,8 +145,10 @@ enum DirectiveTable {
             .defaulting(Defaults.root).calling("certificate"),
         Directive("receipts", .app, "off|~verify|~require|~refresh", "what is done with receipts")
             .defaulting(Defaults.receipts),
-        Directive("keys_per_account", .app, "COUNT", "keys of one account; over it rejected")
-            .defaulting(Defaults.keysPerAccount),
+        Directive(
+            "keys_per_account", .app, "COUNT",
+            "keys of one account; one more retires what was idle for 30 days, or is rejected"
+        ).defaulting(Defaults.keysPerAccount),
         Directive("challenge_hash", .app, "bytes|text", "what the app hashes of a challenge by id")
             .defaulting(Defaults.challengeHash),
     ]

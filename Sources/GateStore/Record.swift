@@ -18,6 +18,7 @@ internal import GateBytes
 /// 6 token    hash of a DeviceCheck token 32 · time 4, when it was spent
 /// 7 receipt  key ID 32 · flags 1 (1 a place follows, 2 a metric follows) · next refresh 4 (0 none)
 ///            · [place of the receipt 8] · [metric 2 · time of the metric 4]
+/// 8 replace  key ID 32, which is revoked in the same step · what 2 has
 /// ```
 /// Every record may be replayed more than once: a counter takes the maximum, a set inserts, a
 /// revocation sticks, and the last block record of an account and the last receipt record of a key
@@ -37,6 +38,8 @@ enum Record: Equatable {
         var receipt: ReceiptLocation?
         var challenge: SpentChallenge
         var time: UInt32
+        /// The key that makes room for it; nil where there is room.
+        var retired: Bytes32?
     }
 
     struct Receipt: Equatable {
@@ -77,6 +80,7 @@ enum Record: Equatable {
         case .enrol(let enrolment):
             148 + enrolment.key.account.count + enrolment.key.app.utf8.count
                 + (enrolment.key.bundleVersion?.utf8.count ?? 0)
+                + (enrolment.retired == nil ? 0 : 32)
         case .receipt: 52
         case .revoke: 37
         case .spend: 21
@@ -97,7 +101,8 @@ extension Record {
             bytes.append(isBlocked ? 1 : 0)
             bytes.append(text: account)
         case .enrol(let enrolment):
-            bytes.append(2)
+            bytes.append(enrolment.retired == nil ? 2 : 8)
+            if let retired = enrolment.retired { bytes.append(retired) }
             Record.encode(enrolment.key, enrolment.time, to: &bytes)
             bytes.append(bigEndian: enrolment.receipt?.packed ?? 0)
             bytes.append(bigEndian: enrolment.key.refreshAt ?? 0)
@@ -137,12 +142,13 @@ extension Record {
     static func parse(_ reader: inout ByteReader) -> Record? {
         switch reader.readByte() {
         case 1: parseAdmit(&reader)
-        case 2: parseEnrol(&reader)
+        case 2: parseEnrol(&reader, retired: nil)
         case 3: parseRevoke(&reader)
         case 4: reader.readChallenge().map(Record.spend)
         case 5: parseBlock(&reader)
         case 6: parseToken(&reader)
         case 7: parseReceipt(&reader)
+        case 8: reader.readBytes32().flatMap { parseEnrol(&reader, retired: $0) }
         default: nil
         }
     }
@@ -179,7 +185,7 @@ extension Record {
         return .token(hash, time: time)
     }
 
-    private static func parseEnrol(_ reader: inout ByteReader) -> Record? {
+    private static func parseEnrol(_ reader: inout ByteReader, retired: Bytes32?) -> Record? {
         guard let keyID = reader.readBytes32(), let x = reader.readBytes32(),
             let y = reader.readBytes32(), let counter = reader.readUInt32(),
             let time = reader.readUInt32(), let environment = reader.readByte(),
@@ -203,7 +209,7 @@ extension Record {
         return .enrol(
             Enrolment(
                 key: key, receipt: ReceiptLocation(packed: place), challenge: challenge,
-                time: time))
+                time: time, retired: retired))
     }
 
     private static func parseReceipt(_ reader: inout ByteReader) -> Record? {

@@ -4,8 +4,8 @@ internal import GateLock
 /// Everything the store holds in memory, in shards of four kinds, each shard behind its own lock.
 ///
 /// Locks are taken in one order: spent challenges, account, key, and last the queue of the log;
-/// tokens, with nothing but the queue.
-/// Nobody holds two of one kind.
+/// tokens, with nothing but the queue. Nobody holds two of one kind but an enrolment that retires a
+/// key: it holds the shards of both keys, the lower number first.
 struct Shards: Sendable {
     private let spentTables: [Lock<SpentTable>]
     private let accountTables: [Lock<AccountTable>]
@@ -86,13 +86,52 @@ struct Shards: Sendable {
         }
     }
 
-    /// How many of `keys` belong to `app` and are good.
-    func count(_ keys: [KeyReference], app: String) -> Int {
-        keys.count { reference in
-            keyTables[Int(reference.shard)].withLock { table in
+    /// Whether an account with `keys`, the newest first, has room for another of `app`.
+    func room(among keys: [KeyReference], app: String, countMax: Int, now: UInt32) -> Room {
+        var count = 0
+        var idlest: (key: KeyReference, lastUsedAt: UInt32)?
+        for reference in keys {
+            let lastUsedAt = keyTables[Int(reference.shard)].withLock { table -> UInt32? in
                 let entry = table[Int(reference.index)]
-                return !entry.isRevoked && table.apps[entry.app] == app
+                return !entry.isRevoked && table.apps[entry.app] == app ? entry.lastUsedAt : nil
             }
+            guard let lastUsedAt else { continue }
+            count += 1
+            if idlest.map({ lastUsedAt <= $0.lastUsedAt }) ?? true {
+                idlest = (reference, lastUsedAt)
+            }
+        }
+        guard count >= countMax, let idlest else { return .free }
+        return KeyEntry.isIdle(since: idlest.lastUsedAt, at: now) ? .retiring(idlest.key) : .full
+    }
+
+    /// Runs `body` on the shard of `keyID`, with its number and the entry of `other`, which it may
+    /// have revoked.
+    func withKeys<Result>(
+        _ keyID: Bytes32, revoking other: KeyReference,
+        _ body: (inout KeyTable, UInt16, inout KeyEntry) -> Result
+    ) -> Result {
+        let shard = number(keyID[word: 0])
+        let otherShard = Int(other.shard)
+        func run(_ keys: inout KeyTable, _ others: inout KeyTable) -> Result {
+            body(&keys, UInt16(shard), &others[Int(other.index)])
+        }
+        if shard == otherShard {
+            return keyTables[shard].withLock { keys in
+                var entry = keys[Int(other.index)]
+                let result = body(&keys, UInt16(shard), &entry)
+                // The copy may be outdated: the key may be the one that `body` was about.
+                if entry.isRevoked { keys[Int(other.index)].isRevoked = true }
+                return result
+            }
+        }
+        if shard < otherShard {
+            return keyTables[shard].withLock { keys in
+                keyTables[otherShard].withLock { others in run(&keys, &others) }
+            }
+        }
+        return keyTables[otherShard].withLock { others in
+            keyTables[shard].withLock { keys in run(&keys, &others) }
         }
     }
 
@@ -169,6 +208,14 @@ struct Shards: Sendable {
         return counts
     }
 
+    /// Whether an account may have another key.
+    enum Room {
+        case free
+        case full
+        /// Once this key is revoked.
+        case retiring(KeyReference)
+    }
+
     private func resolve(_ found: KeyTable.Visible) -> KeyRecord {
         var record = found.record
         if found.account != .none {
@@ -225,6 +272,11 @@ extension KeyTable {
 }
 
 extension KeyEntry {
+    /// Whether a key that was used last at that time has been idle long enough to be retired.
+    static func isIdle(since lastUsedAt: UInt32, at now: UInt32) -> Bool {
+        Int64(now) - Int64(lastUsedAt) >= Int64(StoreLimits.retirementIdleSeconds)
+    }
+
     /// Whether its receipt is to be refreshed by `now`.
     func isDue(_ now: UInt32) -> Bool {
         refreshAt != 0 && refreshAt <= now && receipt != 0 && !isRevoked && !isPending
@@ -256,7 +308,7 @@ extension Shards {
         case .enrol(let enrolment):
             spend(enrolment.challenge)
             enrol(enrolment, entry)
-            return true
+            return enrolment.retired.map { change($0) { $0.isRevoked = true } } ?? true
         case .receipt(let receipt):
             return change(receipt.keyID) { $0.apply(receipt) }
         case .revoke(let keyID, _):

@@ -65,7 +65,8 @@ extension Store {
 
 extension Store {
     /// Stores `key` and spends `challenge` in one durable step. The account may have at most
-    /// `keysPerAccount` good keys of the app, 0 for no limit.
+    /// `keysPerAccount` good keys of the app, 0 for no limit; over it the one that was not used for
+    /// longest is revoked in the same step, where that is a month.
     ///
     /// A receipt is written first, to a file of its own: the record that names its place follows
     /// once it is on disk. One that cannot be written lets the client come again.
@@ -97,7 +98,7 @@ extension Store {
             challenge, now: now, expired: .challengeExpired, spent: .challengeSpent
         ) { () -> EnrolOutcome? in
             guard !key.account.isEmpty else {
-                return store(enrolment, account: .none, isLimited: false).refusal
+                return store(enrolment, account: .none, room: .free).refusal
             }
             return storeForAccount(enrolment, keysPerAccount: keysPerAccount)
         }
@@ -124,11 +125,13 @@ extension Store {
             let found = accounts.find(key.account, hash: hash)
             if let found, accounts.isBlocked(found) { return .accountBlocked }
             let others = found.map { accounts.keys($0) } ?? []
-            let isLimited =
+            let room =
                 keysPerAccount > 0 && others.count >= keysPerAccount
-                && shards.count(others, app: key.app) >= keysPerAccount
+                ? shards.room(
+                    among: others, app: key.app, countMax: keysPerAccount, now: enrolment.now)
+                : .free
             let account = AccountReference(index: UInt32(found ?? accounts.count), shard: shard)
-            let stored = store(enrolment, account: account, isLimited: isLimited)
+            let stored = store(enrolment, account: account, room: room)
             if let reference = stored.reference {
                 let index = found ?? accounts.insert(key.account, hash: hash)
                 accounts.add(reference, to: index)
@@ -138,32 +141,56 @@ extension Store {
     }
 
     private func store(
-        _ enrolment: Enrolment, account: AccountReference, isLimited: Bool
+        _ enrolment: Enrolment, account: AccountReference, room: Shards.Room
+    ) -> Stored {
+        let keyID = enrolment.key.keyID
+        func known(_ keys: inout KeyTable) -> Stored? {
+            guard let index = keys.find(keyID) else { return nil }
+            return Stored(refusal: storeKnown(enrolment, &keys, index, account: account))
+        }
+        guard case .retiring(let reference) = room else {
+            return shards.withKeys(keyID) { keys, shard in
+                if let known = known(&keys) { return known }
+                if case .full = room { return Stored(refusal: .limit) }
+                return storeNew(enrolment, &keys, shard, account: account, retired: nil)
+            }
+        }
+        return shards.withKeys(keyID, revoking: reference) { keys, shard, other in
+            if let known = known(&keys) { return known }
+            // Used or revoked since it was chosen, by a request beside this one.
+            guard KeyEntry.isIdle(since: other.lastUsedAt, at: enrolment.now) else {
+                return Stored(refusal: .limit)
+            }
+            let retired = other.isRevoked ? nil : other.keyID
+            let stored = storeNew(enrolment, &keys, shard, account: account, retired: retired)
+            if stored.reference != nil { other.isRevoked = true }
+            return stored
+        }
+    }
+
+    private func storeNew(
+        _ enrolment: Enrolment, _ keys: inout KeyTable, _ shard: UInt16, account: AccountReference,
+        retired: Bytes32?
     ) -> Stored {
         let key = enrolment.key
-        return shards.withKeys(key.keyID) { keys, shard in
-            if let index = keys.find(key.keyID) {
-                return Stored(refusal: storeKnown(enrolment, &keys, index, account: account))
-            }
-            guard !isLimited else { return Stored(refusal: .limit) }
-            guard keys.apps.intern(key.app) != InternTable.none, reserveKey() else {
-                return Stored(refusal: .unavailable)
-            }
-            let reference = KeyReference(index: UInt32(keys.count), shard: shard)
-            let record = Record.enrol(
-                Record.Enrolment(
-                    key: key, receipt: enrolment.receipt, challenge: enrolment.challenge,
-                    time: enrolment.now))
-            let waiter = Waiter.enrol(.enrolled, revealed: reference, enrolment.reply)
-            guard append(record, waiter) != nil else {
-                releaseKey()
-                return Stored(refusal: .unavailable)
-            }
-            _ = keys.insert(
-                key, receipt: enrolment.receipt, account: account, time: enrolment.now,
-                epoch: epoch, isPending: true)
-            return Stored(reference: reference)
+        guard keys.apps.intern(key.app) != InternTable.none, reserveKey() else {
+            return Stored(refusal: .unavailable)
         }
+        let reference = KeyReference(index: UInt32(keys.count), shard: shard)
+        let record = Record.enrol(
+            Record.Enrolment(
+                key: key, receipt: enrolment.receipt, challenge: enrolment.challenge,
+                time: enrolment.now, retired: retired))
+        let outcome = retired.map(EnrolOutcome.enrolledRetiring) ?? .enrolled
+        let waiter = Waiter.enrol(outcome, revealed: reference, enrolment.reply)
+        guard append(record, waiter) != nil else {
+            releaseKey()
+            return Stored(refusal: .unavailable)
+        }
+        _ = keys.insert(
+            key, receipt: enrolment.receipt, account: account, time: enrolment.now,
+            epoch: epoch, isPending: true)
+        return Stored(reference: reference)
     }
 
     /// A key that is here already: spends the challenge where it is the same account's, and

@@ -70,6 +70,9 @@ package enum StoreLimits {
     /// Spent tokens of one shard: some 16 million over all, each one that Apple has taken. Over it
     /// a token is `unavailable`.
     package static let tokensOfShardMax = 1 << 18
+    /// Seconds without use after which a key makes room for a new one of its account
+    /// (`protocol.md` §2): a device that nobody has used for a month.
+    package static let retirementIdleSeconds: UInt32 = 30 * 86_400
     /// Bytes of an account, app or bundle version: two bytes of length on disk.
     package static let textBytesMax = 65535
 }
@@ -210,7 +213,7 @@ package enum AdmitOutcome: Sendable, Equatable {
     case unavailable
 }
 
-/// The answer to an enrolment. Only `enrolled` and `alreadyKnown` spent the challenge.
+/// The answer to an enrolment. Only the two that enrol, and `alreadyKnown`, spent the challenge.
 package enum EnrolOutcome: Sendable, Equatable {
     case accountBlocked
     /// The same account, app and environment hold it: the challenge is spent, and nothing else
@@ -222,9 +225,12 @@ package enum EnrolOutcome: Sendable, Equatable {
     case counterNotGreater
     /// The key is stored and the challenge spent, durably.
     case enrolled
+    /// As `enrolled`; the account had all the keys it may, and this one of them, unused for longest
+    /// and for a month, is revoked with the same step.
+    case enrolledRetiring(Bytes32)
     /// Another account, app or environment holds it.
     case foreign
-    /// The account has as many keys of this app as it may.
+    /// The account has as many keys of this app as it may, and has used all of them lately.
     case limit
     case revoked
     /// As for an admit; also over `keysMax`.

@@ -204,6 +204,7 @@ struct RefusalTests {
             #expect(Refusal(outcome)?.code.rawValue == code)
         }
         #expect(Refusal(EnrolOutcome.enrolled) == nil)
+        #expect(Refusal(EnrolOutcome.enrolledRetiring(Bytes32())) == nil)
         #expect(Refusal(EnrolOutcome.alreadyKnown) == nil)
         let enrolments: [(EnrolOutcome, Reason, String)] = [
             (.accountBlocked, .accountBlocked, "rejected"),

@@ -7,7 +7,7 @@ package struct StoreModel {
     package enum Change {
         case admit(SpentChallenge?, keyID: Bytes32, counter: UInt32, isRevoking: Bool, now: UInt32)
         case block([UInt8], Bool)
-        case enrol(NewKey, SpentChallenge, now: UInt32)
+        case enrol(NewKey, SpentChallenge, now: UInt32, retired: Bytes32?)
         case receipt(Bytes32, [UInt8]?, ReceiptUpdate)
         case revoke(Bytes32)
         case spend(SpentChallenge)
@@ -41,8 +41,9 @@ package struct StoreModel {
             if isRevoking { keys[keyID]?.record.isRevoked = true }
         case .block(let account, let isBlocked):
             if isBlocked { blocked.insert(account) } else { blocked.remove(account) }
-        case .enrol(let key, let challenge, let now):
+        case .enrol(let key, let challenge, let now, let retired):
             spent.insert(challenge)
+            if let retired { keys[retired]?.record.isRevoked = true }
             keys[key.keyID] = Key(
                 record: StoreModel.record(key, now: now), receipt: key.receipt,
                 sequence: sequence)
@@ -113,12 +114,20 @@ extension StoreModel {
                 challenge, keyID: key.keyID, counter: key.signCounter, isRevoking: false, now: now)
             return (admit, .alreadyKnown)
         }
-        let others = keys.values.count {
+        let others = keys.values.filter {
             $0.record.account == key.account && $0.record.app == key.app && !$0.record.isRevoked
         }
-        if keysPerAccount > 0, !key.account.isEmpty, others >= keysPerAccount {
+        guard keysPerAccount > 0, !key.account.isEmpty, others.count >= keysPerAccount,
+            let idlest = others.min(by: {
+                ($0.record.lastUsedAt, $0.sequence) < ($1.record.lastUsedAt, $1.sequence)
+            })?.record
+        else { return (.enrol(key, challenge, now: now, retired: nil), .enrolled) }
+        guard now >= idlest.lastUsedAt, now - idlest.lastUsedAt >= 2_592_000 else {
             return (nil, .limit)
         }
-        return (.enrol(key, challenge, now: now), .enrolled)
+        return (
+            .enrol(key, challenge, now: now, retired: idlest.keyID),
+            .enrolledRetiring(idlest.keyID)
+        )
     }
 }

@@ -39,6 +39,8 @@ package final class StoreSimulation {
     package private(set) var losses = 0
     package private(set) var restarts = 0
     package private(set) var admits = 0
+    /// Enrolments that retired a key.
+    package private(set) var retirements = 0
     /// What the store told the operator, by kind.
     package var notices: [String: Int] { told.withLock { $0 } }
     private let told = Lock<[String: Int]>([:])
@@ -65,6 +67,8 @@ package final class StoreSimulation {
             event = number
             now += UInt32.random(in: 0...20, using: &random)
             if random.chance(1) { now += UInt32.random(in: 1000...6000, using: &random) }
+            // So long that keys have been idle long enough to be retired.
+            if random.chance(2) { now += 2_600_000 }
             if random.chance(faultPercent) { breakSomething() }
             try load()
             if random.chance(stepPercent) { try step() }
@@ -165,6 +169,7 @@ extension StoreSimulation {
         open.enrol(key, challenge: challenge, keysPerAccount: 3, now: now, reply: reply.call)
         guard try !isReceiptLost(reply, key.receipt.isEmpty) else { return }
         try expect(reply, change, outcome) { [self] in
+            if case .enrolledRetiring = outcome { retirements += 1 }
             guard key.signCounter > 0 else { return }
             // What an inline enrolment's assertion came with is used as by an admit.
             try check(

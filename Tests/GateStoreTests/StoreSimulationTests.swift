@@ -15,6 +15,7 @@ import Testing
         var losses = 0
         var restarts = 0
         var admits = 0
+        var retirements = 0
         var notices: [String: Int] = [:]
         for seed in Self.seeds {
             let simulation = StoreSimulation(seed: seed)
@@ -22,11 +23,12 @@ import Testing
             losses += simulation.losses
             restarts += simulation.restarts
             admits += simulation.admits
+            retirements += simulation.retirements
             notices.merge(simulation.notices, uniquingKeysWith: +)
         }
         guard Self.seeds.count >= 200 else { return }
         // A simulation in which nothing happens proves nothing.
-        #expect(losses > 0 && restarts > 500 && admits > 1000)
+        #expect(losses > 0 && restarts > 500 && admits > 1000 && retirements > 10)
         for kind in ["spaceExhausted", "spaceReturned", "stopped", "tornTail", "receipts"] {
             #expect(notices[kind] ?? 0 > 10, "\(kind) in \(notices)")
         }

@@ -24,7 +24,7 @@ extension Refusal {
     /// The refusal that an enrolment's outcome is; nil when the key is enrolled, now or before.
     package init?(_ outcome: EnrolOutcome) {
         switch outcome {
-        case .alreadyKnown, .enrolled: return nil
+        case .alreadyKnown, .enrolled, .enrolledRetiring: return nil
         case .accountBlocked: self.init(.accountBlocked, at: .enrolment)
         case .challengeExpired: self.init(.challengeExpired, at: .enrolment)
         case .challengeSpent: self.init(.challengeSpent, at: .enrolment)
