@@ -264,14 +264,23 @@ class Rates(case.Case):
     def phone(self, account):
         return self.app(account=account, source=TRUSTED)
 
+    def check_limit(self, answer, name, count, window, left):
+        """The fields of draft-ietf-httpapi-ratelimit-headers."""
+        self.assertEqual(answer.get("RateLimit-Policy"), f'"{name}";q={count};w={window}')
+        self.assertRegex(answer.get("RateLimit") or "", f'^"{name}";r={left};t=[0-9]+$')
+
     def test_challenges_per_account(self):
         self.limits(challenges="per_account=3/1h")
         alice = self.phone("alice")
-        for _ in range(3):
-            self.assertEqual(alice.call("challenges", {"purpose": "request"}).status, 200)
+        for left in (2, 1, 0):
+            answer = alice.call("challenges", {"purpose": "request"})
+            self.assertEqual(answer.status, 200)
+            self.check_limit(answer, "challenges", 3, 3600, left)
         answer = alice.call("challenges", {"purpose": "request"})
         self.check_problem(answer, "rate_limited")
         self.check_reason(answer, "rate_limited")
+        self.check_limit(answer, "challenges", 3, 3600, 0)
+        self.assertIn(f";t={answer.get('Retry-After')}", answer.get("RateLimit"))
         self.assertEqual(self.phone("bob").call("challenges", {"purpose": "request"}).status, 200)
 
     def test_attestations_per_account_failed_ones_counted(self):
@@ -279,8 +288,12 @@ class Rates(case.Case):
         phone = self.phone("alice")
         challenge = phone.challenge("attestation")
         self.check_problem(phone.enrol(challenge, object_=b"junk"), "rejected")
-        self.assertEqual(phone.enrol(challenge).status, 201)
-        self.check_problem(phone.enrol(), "rate_limited")
+        enrolled = phone.enrol(challenge)
+        self.assertEqual(enrolled.status, 201)
+        self.check_limit(enrolled, "attestations", 2, 3600, 0)
+        refused = phone.enrol()
+        self.check_problem(refused, "rate_limited")
+        self.check_limit(refused, "attestations", 2, 3600, 0)
         self.assertEqual(self.phone("bob").enrol().status, 201)
 
     def test_failed_signatures_per_account(self):
@@ -292,6 +305,8 @@ class Rates(case.Case):
                 "GET", "/v1/data/a", None, phone.challenge(), counter=1000)
             proof[0] = ("App-Attest-Key-Id", phone.key_id)
             self.check_problem(phone.ask("GET", "/v1/data/a", proof), "rejected")
-        self.check_problem(phone.send("GET", "/v1/data/a"), "rate_limited")
+        refused = phone.send("GET", "/v1/data/a")
+        self.check_problem(refused, "rate_limited")
+        self.check_limit(refused, "failed_signatures", 2, 3600, 0)
         self.assertEqual(self.phone("bob").enrolled().send("GET", "/v1/data/a").status, 200)
         self.assertEqual(len(self.service.requests), 1)

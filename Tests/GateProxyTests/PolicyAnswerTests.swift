@@ -75,6 +75,54 @@ struct ProblemAnswerTests {
         #expect(answers.count == 1)
     }
 
+    @Test("reasons of one code are one answer, at every stage")
+    func everyReason() throws {
+        for stage in [Refusal.Stage.checks, .fields, .enrolment] {
+            var answers: [ProblemCode: Set<[UInt8]>] = [:]
+            for reason in Reason.allCases {
+                let refusal = Refusal(reason, at: stage)
+                let answer = GateAnswer(
+                    refusal, requestID: id, nextChallenge: Array("id.mac".utf8))
+                let bytes = try answer.bytes(
+                    requestID: id, date: date, isHead: false, connection: .persistent)
+                answers[refusal.code, default: []].insert(bytes)
+                #expect(refusal.status == refusal.code.status)
+            }
+            #expect(answers.values.allSatisfy { $0.count == 1 }, "\(stage)")
+        }
+    }
+
+    @Test("only a key that is no good says to enrol, and only trouble of ours says to come back")
+    func outcomesApart() {
+        func reasons(_ code: ProblemCode, _ stage: Refusal.Stage) -> Set<Reason> {
+            Set(Reason.allCases.filter { Refusal($0, at: stage).code == code })
+        }
+        #expect(reasons(.enrollmentRequired, .checks) == [.keyForeign, .keyRevoked, .keyUnknown])
+        #expect(reasons(.enrollmentRequired, .fields) == [.keyForeign, .keyRevoked, .keyUnknown])
+        #expect(reasons(.enrollmentRequired, .enrolment) == [])
+        for stage in [Refusal.Stage.checks, .fields, .enrolment] {
+            #expect(
+                reasons(.retryLater, stage) == [.appleUnavailable, .spoolFull, .storeUnavailable])
+            #expect(
+                reasons(.unsupported, stage) == [
+                    .deviceBits, .deviceTokenInvalid, .deviceTokenSpent, .unsupported,
+                ])
+            #expect(reasons(.rateLimited, stage) == [.rateLimited])
+        }
+        for code in [ProblemCode.retryLater, .rateLimited] { #expect(code.hasRetryAfter) }
+    }
+
+    @Test("a limit's answer says how one stands with it")
+    func rateLimit() throws {
+        var refusal = Refusal(.rateLimited, at: .checks, retryAfter: 30)
+        refusal.rateLimit = RateStatus(
+            name: .failedSignatures, count: 60, window: 60, remaining: 0, seconds: 30)
+        let head = try parsed(GateAnswer(refusal, requestID: id)).head
+        #expect(values("Retry-After", head) == ["30"])
+        #expect(values("RateLimit-Policy", head) == ["\"failed_signatures\";q=60;w=60"])
+        #expect(values("RateLimit", head) == ["\"failed_signatures\";r=0;t=30"])
+    }
+
     @Test("a status of the refusal's own is in line and body")
     func ownStatus() throws {
         for (refusal, line) in [

@@ -112,3 +112,76 @@ struct HostLimitsTests {
         #expect(limits.takeAttestation(account: alice, address: home, at: 0) == nil)
     }
 }
+
+@Suite("Host limits: what a client is told of them")
+struct RateStatusTests {
+    private let second: UInt64 = 1_000_000_000
+    private let home = IPAddress(high: 0, low: 0xffff_c000_0201)
+
+    private func value(_ status: RateStatus?) -> [String] {
+        status.map { [text($0.policyValue), text($0.value)] } ?? []
+    }
+
+    @Test("a standing is two fields: the policy, and what is left until when")
+    func fields() {
+        let limits = HostLimits(
+            makeRates([\Rates.challengesPerAccount: (count: 9, per: Duration.seconds(80))]),
+            seed: (1, 2))
+        func standing(_ now: UInt64) -> [String] {
+            value(limits.standing(.challenges, account: alice, address: home, at: now))
+        }
+        #expect(standing(0) == ["\"challenges\";q=9;w=80", "\"challenges\";r=9;t=0"])
+        #expect(limits.takeChallenges(2, account: alice, address: home, at: 0) == nil)
+        #expect(standing(0)[1] == "\"challenges\";r=7;t=90")
+        #expect(standing(40 * second)[1] == "\"challenges\";r=7;t=50")
+        #expect(standing(90 * second)[1] == "\"challenges\";r=9;t=0")
+        #expect(
+            value(limits.standing(.challenges, account: bob, address: home, at: 0))[1]
+                == "\"challenges\";r=9;t=0")
+    }
+
+    @Test("a refusal has the limit that keeps it longest, and its own wait")
+    func refusal() throws {
+        let limits = HostLimits(
+            makeRates([
+                \Rates.attestationsPerAccount: (count: 1, per: Duration.seconds(8)),
+                \.attestationsPerAddress: (count: 1, per: Duration.seconds(800)),
+            ]), seed: (1, 2))
+        #expect(limits.takeAttestation(account: alice, address: home, at: 0) == nil)
+        let refused = limits.takeAttestation(account: alice, address: home, at: 0)
+        let refusal = try #require(refused)
+        #expect(
+            value(refusal.rateLimit) == [
+                "\"attestations\";q=1;w=800", "\"attestations\";r=0;t=900",
+            ])
+        #expect(refusal.retryAfter == 900)
+    }
+
+    @Test("too many at once leaves what is left, and says when so many would pass")
+    func many() throws {
+        let limits = HostLimits(
+            makeRates([\Rates.challengesPerAccount: (count: 5, per: Duration.seconds(8))]),
+            seed: (1, 2))
+        #expect(limits.takeChallenges(3, account: alice, address: home, at: 0) == nil)
+        let refused = limits.takeChallenges(3, account: alice, address: home, at: 0)
+        let refusal = try #require(refused)
+        #expect(refusal.rateLimit?.remaining == 2)
+        #expect(refusal.rateLimit?.seconds == refusal.retryAfter)
+    }
+
+    @Test("of two limits the nearer one is told, and none where there is none")
+    func nearer() {
+        let limits = HostLimits(
+            makeRates([
+                \Rates.challengesPerAccount: (count: 9, per: Duration.seconds(8)),
+                \.challengesPerAddress: (count: 4, per: Duration.milliseconds(1500)),
+            ]), seed: (1, 2))
+        func standing(_ name: RateStatus.Name, _ account: [UInt8] = alice) -> [String] {
+            value(limits.standing(name, account: account, address: home, at: 0))
+        }
+        #expect(standing(.challenges) == ["\"challenges\";q=4;w=2", "\"challenges\";r=4;t=0"])
+        #expect(standing(.challenges, []) == standing(.challenges))
+        #expect(standing(.attestations) == [])
+        #expect(standing(.failedSignatures) == [])
+    }
+}

@@ -79,7 +79,8 @@ extension Exchange {
             try takeChallenges(1, host)
             answer(
                 EnrolmentAnswer.challengeValue(
-                    worker.issue(purpose: purpose, host: host, account: account)))
+                    worker.issue(purpose: purpose, host: host, account: account)),
+                limit: .challenges, host)
         } catch {
             refuse(error)
         }
@@ -93,10 +94,20 @@ extension Exchange {
             worker.issue(purpose: request.purpose, host: host, account: account)
         }
         if request.count != nil {
-            answer(EnrolmentAnswer.challenges(issued, expiresIn: seconds))
+            answer(
+                EnrolmentAnswer.challenges(issued, expiresIn: seconds), limit: .challenges, host)
         } else {
-            answer(EnrolmentAnswer.challenge(issued[0], expiresIn: seconds))
+            answer(
+                EnrolmentAnswer.challenge(issued[0], expiresIn: seconds), limit: .challenges, host)
         }
+    }
+
+    /// Answers a call that counted for a limit, and says how the client stands with it.
+    private func answer(_ answer: GateAnswer, limit: RateStatus.Name, _ host: HostRuntime) {
+        var answer = answer
+        answer.rateLimit = host.limits.standing(
+            limit, account: account, address: limitAddress, at: limitTime)
+        self.answer(answer)
     }
 
     private func takeChallenges(_ count: Int, _ host: HostRuntime) throws(Refusal) {
@@ -187,14 +198,16 @@ extension Exchange {
 
     private func enrolled(_ outcome: EnrolOutcome) {
         storeAnswered()
-        guard let enrolment else { return }
+        if case .enrolledRetiring(let keyID) = outcome { context.tunnels.revoke(keyID) }
+        guard let enrolment, let host else { return }
         if let refusal = Refusal(outcome) {
             log.enrolment = refusal.reason.rawValue
             return refuse(refusal)
         }
-        log.enrolment = outcome == .enrolled ? "enrolled" : "known"
+        let isNew = outcome != .alreadyKnown
+        log.enrolment = isNew ? "enrolled" : "known"
         // 201 says that something new was stored; `verify` knows 200 alone.
-        let status = outcome == .enrolled && enrolment.call != .verify ? 201 : 200
-        answer(EnrolmentAnswer.registered(true, status: status))
+        let status = isNew && enrolment.call != .verify ? 201 : 200
+        answer(EnrolmentAnswer.registered(true, status: status), limit: .attestations, host)
     }
 }

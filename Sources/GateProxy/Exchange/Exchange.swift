@@ -446,6 +446,7 @@ final class Exchange {
         leaveSlot()
         log.reason = refusal.reason
         log.code = refusal.code
+        log.limit = refusal.rateLimit?.name.rawValue
         var nextChallenge: [UInt8]?
         if refusal.code == .challengeRequired, let host,
             let purpose = challengePurpose

@@ -14,6 +14,8 @@ package struct GateAnswer: Sendable, Equatable {
     package var authenticate: ProblemCode?
     /// Seconds of `Retry-After`.
     package var retryAfter: Int?
+    /// How the client stands with the limit that the answer is about.
+    package var rateLimit: RateStatus?
     /// A challenge by value for `App-Attest-Next-Challenge`.
     package var nextChallenge: [UInt8]?
 
@@ -57,6 +59,7 @@ package struct GateAnswer: Sendable, Equatable {
         if refusal.code == .methodNotAllowed { self.allow = Array(allow.joined(separator: ", ")) }
         if refusal.status == 401 { authenticate = refusal.code }
         retryAfter = refusal.retryAfter
+        rateLimit = refusal.rateLimit
         if refusal.code == .challengeRequired { self.nextChallenge = nextChallenge }
     }
 
@@ -93,6 +96,10 @@ package struct GateAnswer: Sendable, Equatable {
             writer.field("WWW-Authenticate", "App-Attest error=\"\(authenticate.rawValue)\"")
         }
         if let retryAfter { writer.field("Retry-After", retryAfter) }
+        if let rateLimit {
+            writer.field("RateLimit-Policy", rateLimit.policyValue)
+            writer.field("RateLimit", rateLimit.value)
+        }
         GateFields.append(&writer, requestID: requestID, nextChallenge: nextChallenge)
     }
 

@@ -20,11 +20,14 @@ package final class HostLimits: Sendable {
     package init(_ rates: Rates, seed: (UInt64, UInt64)) {
         tables = Lock(
             Tables(
-                challenges: Pair(rates.challengesPerAccount, rates.challengesPerAddress, seed),
+                challenges: Pair(
+                    .challenges, rates.challengesPerAccount, rates.challengesPerAddress, seed),
                 attestations: Pair(
-                    rates.attestationsPerAccount, rates.attestationsPerAddress, seed),
+                    .attestations, rates.attestationsPerAccount,
+                    rates.attestationsPerAddress, seed),
                 failedSignatures: Pair(
-                    rates.failedSignaturesPerAccount, rates.failedSignaturesPerAddress, seed)))
+                    .failedSignatures, rates.failedSignaturesPerAccount,
+                    rates.failedSignaturesPerAddress, seed)))
     }
 
     /// Counts `count` challenges about to be issued; the refusal when they are too many.
@@ -54,18 +57,33 @@ package final class HostLimits: Sendable {
         tables.withLock { $0.failedSignatures.count(1, account, address, now) }
     }
 
+    /// How somebody stands with the limit of challenges, or of attestations; nil where there is
+    /// none.
+    package func standing(
+        _ name: RateStatus.Name, account: [UInt8], address: IPAddress, at now: UInt64
+    ) -> RateStatus? {
+        tables.withLock { tables in
+            switch name {
+            case .attestations: tables.attestations.standing(account, address, now)
+            case .challenges: tables.challenges.standing(account, address, now)
+            case .failedSignatures: tables.failedSignatures.standing(account, address, now)
+            }
+        }
+    }
+
     /// One limit per account and one per address.
     private struct Pair: Sendable {
-        private var accounts: RateLimiter?
-        private var addresses: RateLimiter?
+        private let name: RateStatus.Name
+        private var accounts: Limit?
+        private var addresses: Limit?
 
-        init(_ perAccount: Rate?, _ perAddress: Rate?, _ seed: (UInt64, UInt64)) {
-            accounts = perAccount.map {
-                RateLimiter(count: $0.count, per: $0.per, seed: seed)
-            }
-            addresses = perAddress.map {
-                RateLimiter(count: $0.count, per: $0.per, seed: seed)
-            }
+        init(
+            _ name: RateStatus.Name, _ perAccount: Rate?, _ perAddress: Rate?,
+            _ seed: (UInt64, UInt64)
+        ) {
+            self.name = name
+            accounts = perAccount.map { Limit($0, seed) }
+            addresses = perAddress.map { Limit($0, seed) }
         }
 
         /// Counts in both tables or, when either refuses, in neither.
@@ -80,26 +98,79 @@ package final class HostLimits: Sendable {
         mutating func check(
             _ events: Int, _ account: [UInt8], _ address: IPAddress, _ now: UInt64
         ) -> Refusal? {
-            var seconds = 0
-            if !account.isEmpty, let key = accounts?.key(account: account) {
-                seconds = accounts?.check(key, events: events, at: now) ?? 0
-            }
-            if let key = addresses?.key(address: address) {
-                seconds = max(seconds, addresses?.check(key, events: events, at: now) ?? 0)
-            }
-            return seconds > 0
-                ? Refusal(.rateLimited, at: .checks, retryAfter: seconds) : nil
+            let waits = [
+                accountKey(account).flatMap { accounts?.check($0, events, name, now) },
+                addressKey(address).flatMap { addresses?.check($0, events, name, now) },
+            ]
+            guard let longest = waits.compactMap({ $0 }).max(by: { $0.seconds < $1.seconds })
+            else { return nil }
+            var refusal = Refusal(.rateLimited, at: .checks, retryAfter: longest.seconds)
+            refusal.rateLimit = longest
+            return refusal
         }
 
         mutating func count(
             _ events: Int, _ account: [UInt8], _ address: IPAddress, _ now: UInt64
         ) {
-            if !account.isEmpty, let key = accounts?.key(account: account) {
-                accounts?.count(key, events: events, at: now)
-            }
-            if let key = addresses?.key(address: address) {
-                addresses?.count(key, events: events, at: now)
-            }
+            if let key = accountKey(account) { accounts?.count(key, events, now) }
+            if let key = addressKey(address) { addresses?.count(key, events, now) }
+        }
+
+        private func accountKey(_ account: [UInt8]) -> RateKey? {
+            account.isEmpty ? nil : accounts?.key(account)
+        }
+
+        private func addressKey(_ address: IPAddress) -> RateKey? { addresses?.key(address) }
+
+        mutating func standing(
+            _ account: [UInt8], _ address: IPAddress, _ now: UInt64
+        ) -> RateStatus? {
+            let found = [
+                accountKey(account).flatMap { accounts?.standing($0, name, now) },
+                addressKey(address).flatMap { addresses?.standing($0, name, now) },
+            ]
+            return found.compactMap { $0 }.min { $0.remaining < $1.remaining }
+        }
+    }
+
+    /// One limit and its table.
+    private struct Limit: Sendable {
+        private let rate: Rate
+        private var limiter: RateLimiter
+
+        init(_ rate: Rate, _ seed: (UInt64, UInt64)) {
+            self.rate = rate
+            limiter = RateLimiter(count: rate.count, per: rate.per, seed: seed)
+        }
+
+        func key(_ account: [UInt8]) -> RateKey { limiter.key(account: account) }
+
+        func key(_ address: IPAddress) -> RateKey { limiter.key(address: address) }
+
+        mutating func count(_ key: RateKey, _ events: Int, _ now: UInt64) {
+            limiter.count(key, events: events, at: now)
+        }
+
+        /// The standing of `key` where so many more events are over the limit; then its seconds
+        /// are those until they would pass.
+        mutating func check(
+            _ key: RateKey, _ events: Int, _ name: RateStatus.Name, _ now: UInt64
+        ) -> RateStatus? {
+            guard let seconds = limiter.check(key, events: events, at: now) else { return nil }
+            var status = standing(key, name, now)
+            status.seconds = seconds
+            return status
+        }
+
+        mutating func standing(
+            _ key: RateKey, _ name: RateStatus.Name, _ now: UInt64
+        ) -> RateStatus {
+            let found = limiter.standing(key, at: now)
+            let seconds = rate.per.nanoseconds / 1_000_000_000
+            let isWhole = rate.per.nanoseconds % 1_000_000_000 == 0
+            return RateStatus(
+                name: name, count: rate.count, window: Int(clamping: seconds) + (isWhole ? 0 : 1),
+                remaining: found.remaining, seconds: found.seconds)
         }
     }
 }

@@ -71,7 +71,19 @@ package struct RateLimiter: Sendable {
         let slot = slot(of: key, part)
         let room = limit - min(limit, slot.total)
         guard UInt64(clamping: events) > room else { return nil }
-        return retryAfter(slot.index, slot.total, UInt64(clamping: events), part, now)
+        // More events at once than the limit allows never pass; say when the slot will be empty.
+        let allowed = limit - min(limit, UInt64(clamping: events))
+        return wait(slot, downTo: allowed, part, now)
+    }
+
+    /// Events of `key` that would pass now, and the seconds until more would. Counts nothing.
+    package mutating func standing(
+        _ key: RateKey, at now: UInt64
+    ) -> (remaining: Int, seconds: Int) {
+        let part = now / partNanoseconds
+        let slot = slot(of: key, part)
+        let remaining = Int(clamping: limit - min(limit, slot.total))
+        return (remaining, slot.total == 0 ? 0 : wait(slot, downTo: slot.total - 1, part, now))
     }
 
     /// Counts `events` events of `key`.
@@ -131,14 +143,14 @@ package struct RateLimiter: Sendable {
         return total
     }
 
-    /// Seconds, rounded up, until enough parts have left the window.
-    private func retryAfter(
-        _ index: Int, _ total: UInt64, _ events: UInt64, _ part: UInt64, _ now: UInt64
+    /// Seconds, rounded up, until so many parts have left the window that no more than `allowed`
+    /// events are in it.
+    private func wait(
+        _ slot: (index: Int, total: UInt64), downTo allowed: UInt64, _ part: UInt64, _ now: UInt64
     ) -> Int {
         let parts = UInt64(RateLimiter.parts)
-        // More events at once than the limit allows never pass; say when the slot will be empty.
-        let allowed = limit - min(limit, events)
-        var left = total
+        let index = slot.index
+        var left = slot.total
         var steps: UInt64 = 0
         repeat {
             steps += 1

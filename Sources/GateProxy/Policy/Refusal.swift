@@ -19,6 +19,8 @@ package struct Refusal: Error, Sendable, Equatable {
     package var status: Int
     /// Seconds after which trying again makes sense; only with a code that carries it.
     package var retryAfter: Int?
+    /// The limit it is for, with `rate_limited`.
+    package var rateLimit: RateStatus?
 
     /// The seconds of `Retry-After` where nothing better is known.
     package static let retryAfterDefault = 5
