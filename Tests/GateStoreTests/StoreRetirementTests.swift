@@ -107,10 +107,10 @@ private let month: UInt32 = 30 * 86_400
         let storage = FaultStorage()
         let store = try open(storage)
         for byte: UInt8 in 1...2 { #expect(enrol(store, byte, now: noon) == .enrolled) }
-        let long = [UInt8](repeating: 7, count: 1 << 20)
+        var key = newKey(3)
+        key.bundleVersion = String(repeating: "1", count: 1 << 16)
         let outcome = store.enrolNow(
-            newKey(3, receipt: long), challenge(3, expiry: noon + month + 300), keysPerAccount: 2,
-            now: noon + month)
+            key, challenge(3, expiry: noon + month + 300), keysPerAccount: 2, now: noon + month)
         #expect(outcome == .unavailable)
         #expect(isRevoked(store, 1) == false)
     }

@@ -227,6 +227,7 @@ extension Exchange {
             log.commitTime = worker.loop.clock.now().duration(since: since)
         }
         commit = .done(outcome)
+        if case .enrol(.enrolledRetiring(let keyID)) = outcome { context.tunnels.revoke(keyID) }
         guard !isOver, !isAnswered, admission != nil else { return }
         do throws(Refusal) {
             try Admission.require(outcome)
