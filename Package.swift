@@ -124,6 +124,7 @@ if Context.environment["GATE_FUZZ"] != nil {
         fuzz("FuzzHTTPBody", ["GateBytes", "GateHTTP"]),
         fuzz("FuzzHTTPHead", ["GateBytes", "GateHTTP"]),
         fuzz("FuzzHTTPResponse", ["GateBytes", "GateHTTP"]),
+        fuzz("FuzzJSONPointer", ["AppAttestWire", "GateBytes"]),
         fuzz("FuzzJWT", ["GateCrypto", "GateProxy"]),
         fuzz("FuzzPROXY", ["GateBytes", "GateHTTP"]),
         fuzz("FuzzReceipt", ["AppAttest"]),

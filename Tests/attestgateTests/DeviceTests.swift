@@ -162,10 +162,13 @@ private struct Sent {
 
     func decoded(_ name: String) -> [UInt8] { Base64.decode(fields[name] ?? "!") ?? [] }
 
-    func counter(_ publicKey: String, clientData: [UInt8], previous: UInt32 = 0) throws -> UInt32 {
+    func counter(
+        _ publicKey: String, clientData: [UInt8], previous: UInt32 = 0,
+        field: String = "App-Attest-Assertion"
+    ) throws -> UInt32 {
         let key = try #require(PublicKey(x963: Base64.decode(publicKey) ?? []))
         return try Assertion.verify(
-            object: decoded("App-Attest-Assertion"), clientData: clientData, publicKey: key,
+            object: decoded(field), clientData: clientData, publicKey: key,
             appID: appID, previousCounter: previous
         ).signCounter
     }
@@ -184,6 +187,10 @@ struct DeviceRequestTests {
     }
 
     private func request(_ server: ScriptedServer, _ arguments: String...) -> Run {
+        request(server, arguments)
+    }
+
+    private func request(_ server: ScriptedServer, _ arguments: [String]) -> Run {
         Run(
             [
                 "device", "request", "POST", "http://gate.test/v1/a?b=%2f", "--connect",
@@ -228,6 +235,83 @@ struct DeviceRequestTests {
         let empty = Base64.encode(SHA256.hash([]).array)
         let data = "attestgate-v1\nPOST\n/v1/a?b=%2f\nid1\n\(Base64.encode(mac))\n\(empty)"
         #expect(try sent.counter(publicKey, clientData: Array(data.utf8)) == 1)
+    }
+
+    @Test("with the binding body the body is signed, the challenge put into it or none asked for")
+    func bodyBinding() throws {
+        let server = ScriptedServer(issued("id1"), answer("200 OK"), answer("200 OK"))
+        let arguments = ["--binding", "body", "--no-key-id", "--assertion-field", "X-App"]
+        #expect(
+            request(server, arguments + ["-d", #" {"a":1}"#, "--challenge-pointer", "/p~1/c"]).code
+                == .done)
+        let sent = Sent(server.request(1))
+        let body = #" {"p/":{"c":"\#(byValue("id1"))"},"a":1}"#
+        #expect(String(decoding: sent.body, as: UTF8.self) == body)
+        #expect(sent.fields["App-Attest-Key-Id"] == nil)
+        #expect(sent.fields["App-Attest-Assertion"] == nil)
+        #expect(sent.fields["X-App"] != nil)
+        #expect(
+            try sent.counter(publicKey, clientData: Array(body.utf8), field: "X-App") == 1)
+        #expect(request(server, ["--binding", "body", "-d", "raw"]).code == .done)
+        let raw = Sent(server.request(2))
+        #expect(raw.line == "POST /v1/a?b=%2f HTTP/1.1")
+        #expect(try raw.counter(publicKey, clientData: Array("raw".utf8)) == 2)
+    }
+
+    @Test("with the binding envelope all is in one JSON object, and no field")
+    func envelope() throws {
+        let server = ScriptedServer(issued("id1"), answer("200 OK"))
+        #expect(request(server, "--binding", "envelope", "-d", "inner").code == .done)
+        let sent = Sent(server.request(1))
+        #expect(sent.fields["App-Attest-Key-Id"] == nil)
+        #expect(sent.fields["App-Attest-Assertion"] == nil)
+        #expect(sent.fields["Content-Type"] == "application/json")
+        let members = try JSONMembers.scan(
+            sent.body, named: ["keyID", "clientData", "assertion", "body"]
+        ).map { member -> [UInt8] in
+            guard case .string(let text)? = member else { return [] }
+            return Base64.decode(text) ?? []
+        }
+        #expect(Base64.encode(members[0]) == keyID)
+        #expect(members[3] == Array("inner".utf8))
+        let data = try ClientData.parse(members[1])
+        #expect(data.bodySHA256 == SHA256.hash(Array("inner".utf8)).array)
+    }
+
+    @Test("an attestation that comes along is over the same challenge, in the form that travels")
+    func inline() throws {
+        let server = ScriptedServer(
+            issued("id1"), answer("200 OK", next: byValue("id2")), issued("id3"),
+            answer("200 OK"))
+        #expect(request(server, "--inline").code == .done)
+        #expect(Sent(server.request(0)).body == Array(#"{"purpose":"attestation"}"#.utf8))
+        #expect(!Sent(server.request(1)).decoded("App-Attest-Attestation").isEmpty)
+        // What the answer brought is for the route, not for another attestation.
+        #expect(
+            request(server, "--inline", "--binding", "body", "--challenge-pointer", "/c").code
+                == .done)
+        #expect(Sent(server.request(2)).body == Array(#"{"purpose":"attestation"}"#.utf8))
+    }
+
+    @Test(
+        "options that do not go together are a fault of use",
+        arguments: [
+            ["--challenge-pointer", "/c"], ["--binding", "body", "--challenge-pointer", "c"],
+            ["--binding", "body", "--challenge-pointer", "/~2"],
+            ["--inline", "--binding", "envelope"], ["--inline", "--binding", "body"],
+        ])
+    func styleFaults(arguments: [String]) {
+        let server = ScriptedServer(issued("id1"))
+        #expect(request(server, arguments).code == .usage)
+    }
+
+    @Test(
+        "a body that cannot take the challenge is a fault of use",
+        arguments: ["text", "[]", #"{"c":1}"#, #"{"\u0063":1}"#])
+    func bodyFaults(body: String) {
+        let server = ScriptedServer(issued("id1"))
+        let arguments = ["--binding", "body", "--challenge-pointer", "/c", "-d", body]
+        #expect(request(server, arguments).code == .usage)
     }
 
     @Test("the challenge of an answer is used next, once, by the same client for the same purpose")

@@ -281,11 +281,15 @@ extension Exchange {
             return false
         }
         switch proof.read(body) {
-        case .absent:
+        case .absent,
+            .unreadable where reading.isUnsupported:
             completeWithoutProof(reading, head, held, route)
             return false
         case .malformed(let reason):
             fail(Refusal(reason, at: .fields))
+            return false
+        case .unreadable:
+            fail(Refusal(.proofMalformed, at: .fields))
             return false
         case .proof(let proof):
             admit(proof, head, host, route, app)

@@ -28,6 +28,8 @@ package struct BodyProof: Sendable {
         case proof(Proof)
         /// A proof, and the body that came with it.
         case sealed(Proof, body: [UInt8])
+        /// No JSON object: no envelope for whoever says that it cannot make one, else malformed.
+        case unreadable
     }
 
     let kind: Kind
@@ -79,7 +81,7 @@ enum Envelope {
         do throws(JSONError) {
             members = try JSONMembers.scan(text, named: names)
         } catch {
-            return .malformed(.proofMalformed)
+            return .unreadable
         }
         guard members[0...2].contains(where: { $0 != nil }) else { return .absent }
         guard members[1...3].allSatisfy({ $0 != nil }), members[0] != nil || isKeyIDOptional else {

@@ -163,11 +163,9 @@ extension DemoScenario {
         _ challenge: Challenge, device: inout Device, client: GateClient? = nil,
         counter: UInt32? = nil
     ) -> HTTPRequest {
-        var request = (client ?? alice).request("POST", Self.target, body: Self.body)
-        request.fields += Proof.fields(
-            Proof.Subject(request), by: &device, binding: .clientData, challenge: challenge,
-            counter: counter)
-        return request
+        Proof.sign(
+            (client ?? alice).request("POST", Self.target, body: Self.body), by: &device,
+            ProofStyle(), challenge: challenge, counter: counter)
     }
 
     /// Sends a request that must pass, and looks at what reached the service.

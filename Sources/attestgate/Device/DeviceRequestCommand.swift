@@ -1,4 +1,5 @@
 internal import AppAttestDevice
+internal import AppAttestWire
 internal import GateBytes
 
 /// `attestgate device request`: signs a request and sends it.
@@ -8,8 +9,19 @@ enum DeviceRequestCommand {
     private static let binding = OptionSpecification(
         "binding", value: "NAME", choices: Proof.Binding.allCases.map(\.rawValue),
         help: "how the request is signed, as the route's bind says (default client_data)")
+    private static let pointer = OptionSpecification(
+        "challenge-pointer", value: "POINTER",
+        help: "with --binding body: put the challenge there, /name; without, none is signed")
+    private static let inline = OptionSpecification(
+        "inline", help: "bring the key's attestation along, for a route with inline_enroll on")
+    private static let noKeyID = OptionSpecification(
+        "no-key-id", help: "leave the key ID out, for a host with key_id account")
+    private static let assertionField = OptionSpecification(
+        "assertion-field", value: "NAME",
+        help: "the field of the assertion (default \(DefaultFieldNames.assertion))")
     private static let purpose = OptionSpecification(
-        "purpose", value: "NAME", help: "the purpose of the route (default request)")
+        "purpose", value: "NAME",
+        help: "the purpose of the route (default request; with --inline, attestation)")
     private static let challenge = OptionSpecification(
         "challenge", value: "TEXT",
         help: "sign this challenge, by value (id.mac), and do not try again")
@@ -28,7 +40,8 @@ enum DeviceRequestCommand {
                 "URL", help: "http://host:port/path?query; its bytes are signed as is"),
         ],
         optional: [
-            data, DeviceOptions.header, binding, purpose, challenge, counter, fresh, curl,
+            data, DeviceOptions.header, binding, pointer, inline, noKeyID, assertionField, purpose,
+            challenge, counter, fresh, curl,
             DeviceOptions.state, DeviceOptions.enroll, DeviceOptions.connect,
             DeviceOptions.include, DeviceOptions.verbose, SharedOptions.json,
         ],
@@ -50,7 +63,7 @@ enum DeviceRequestCommand {
         private let url: WebAddress
         private let client: GateClient
         private let prefix: String
-        private let binding: Proof.Binding
+        private let style: ProofStyle
         private let purpose: String
         private let given: Challenge?
         private let counter: UInt32?
@@ -64,10 +77,10 @@ enum DeviceRequestCommand {
             url = try arguments.url(1)
             client = try arguments.client(url)
             prefix = try arguments.prefix(state.enrolPath)
-            binding =
-                arguments[DeviceRequestCommand.binding].flatMap(Proof.Binding.init(rawValue:))
-                ?? .clientData
-            purpose = arguments[DeviceRequestCommand.purpose] ?? "request"
+            style = try Self.style(arguments)
+            purpose =
+                arguments[DeviceRequestCommand.purpose]
+                ?? (style.isInline ? "attestation" : "request")
             given = try arguments.resolved(
                 DeviceRequestCommand.challenge, expected: "a challenge by value, id.mac"
             ) { Challenge(byValue: $0) }
@@ -83,11 +96,9 @@ enum DeviceRequestCommand {
         }
 
         mutating func run() throws(CommandError) -> ExitCode {
-            let remembered = given == nil ? takeRemembered() : nil
-            let first: Challenge
-            if let challenge = given ?? remembered {
-                first = challenge
-            } else {
+            let remembered = given == nil && style.needsChallenge ? takeRemembered() : nil
+            var first = given ?? remembered
+            if first == nil, style.needsChallenge {
                 first = try client.challenge(prefix: prefix, purpose: purpose)
             }
             var request = try sign(first)
@@ -110,13 +121,44 @@ enum DeviceRequestCommand {
 
         /// Signs, and keeps the counter before anything is sent: a value that may have been seen is
         /// never used again.
-        private mutating func sign(_ challenge: Challenge) throws(CommandError) -> HTTPRequest {
+        private mutating func sign(_ challenge: Challenge?) throws(CommandError) -> HTTPRequest {
             var request = unsigned
-            request.fields += Proof.fields(
-                Proof.Subject(request), by: &state.device, binding: binding, challenge: challenge,
-                counter: counter)
+            if let pointer = style.pointer, let challenge {
+                do throws(BodyPointer.Fault) {
+                    request.body = try pointer.insert(challenge.byValue, into: request.body)
+                } catch {
+                    throw arguments.fault("--challenge-pointer: \(error)")
+                }
+            }
+            request = Proof.sign(
+                request, by: &state.device, style, challenge: challenge, counter: counter)
             try state.save(arguments.statePath)
             return request
+        }
+
+        private static func style(_ arguments: ParsedArguments) throws(CommandError) -> ProofStyle {
+            var style = ProofStyle()
+            if let name = arguments[DeviceRequestCommand.binding],
+                let binding = Proof.Binding(rawValue: name)
+            {
+                style.binding = binding
+            }
+            style.pointer = try arguments.resolved(
+                DeviceRequestCommand.pointer, expected: "a JSON pointer, /name"
+            ) { BodyPointer($0) }
+            style.isInline = arguments.has(DeviceRequestCommand.inline)
+            style.hasKeyID = !arguments.has(DeviceRequestCommand.noKeyID)
+            if let name = arguments[DeviceRequestCommand.assertionField] {
+                style.assertionField = name
+            }
+            if style.pointer != nil, style.binding != .body {
+                throw arguments.fault("--challenge-pointer goes with --binding body alone")
+            }
+            if style.isInline, style.binding == .envelope || !style.needsChallenge {
+                throw arguments.fault(
+                    "--inline needs a challenge, and does not go with --binding envelope")
+            }
+            return style
         }
 
         /// The challenge of the last answer, where it is this client's; it is used once.
@@ -126,11 +168,13 @@ enum DeviceRequestCommand {
                 next.client == DeviceState.NextChallenge.client(client.fields)
             else { return nil }
             state.nextChallenge = nil
+            // The last answer's challenge is for the route, not for an attestation.
+            guard !style.isInline else { return nil }
             return arguments.has(DeviceRequestCommand.fresh) ? nil : Challenge(byValue: next.text)
         }
 
         private mutating func remember(_ response: HTTPResponse) throws(CommandError) {
-            guard let next = response.nextChallenge else { return }
+            guard !style.isInline, let next = response.nextChallenge else { return }
             state.nextChallenge = DeviceState.NextChallenge(
                 origin: url.origin, purpose: purpose,
                 client: DeviceState.NextChallenge.client(client.fields), text: next.byValue)
