@@ -140,6 +140,7 @@ extension Builder {
             name: name ?? "", appIDs: appIDs,
             environment: App.Environment(rawValue: setting("environment").text) ?? .production,
             root: buildRoot(setting("root")),
+            receipts: App.Receipts(rawValue: setting("receipts").text) ?? .verify,
             keysPerAccount: setting("keys_per_account").count(),
             challengeHash: App.ChallengeHash(rawValue: setting("challenge_hash").text) ?? .bytes)
         return name == nil ? nil : app

@@ -181,6 +181,18 @@ package struct App: Sendable, Equatable {
         case production
     }
 
+    /// What is done with the receipt of an attestation.
+    package enum Receipts: String, Sendable, Equatable {
+        /// Kept unread.
+        case off
+        /// As `verify`, and exchanged with Apple for the fraud metric now and then.
+        case refresh
+        /// A bad one refuses the attestation.
+        case require
+        /// Kept where it is good.
+        case verify
+    }
+
     /// What an attestation's client hashed for a challenge by id.
     package enum ChallengeHash: String, Sendable, Equatable {
         case bytes
@@ -195,6 +207,8 @@ package struct App: Sendable, Equatable {
     package var environment: Environment
     /// DER of the root that replaces Apple's; nil for the built-in one.
     package var root: [UInt8]?
+    /// What is done with the receipt of an attestation.
+    package var receipts: Receipts
     /// Keys that an account may have; over it the one unused for longest is retired, if for 30
     /// days, or else an enrolment is `rejected`.
     package var keysPerAccount: Int

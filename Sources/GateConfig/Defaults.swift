@@ -59,8 +59,8 @@ enum Defaults {
 
     /// Apple's App Attest root, compiled in.
     static let root = "builtin"
-    /// Receipts come with a later version; until then none is looked at.
-    static let receipts = "off"
+    /// A good one can be exchanged for the fraud metric later; a bad one is no fault of a device.
+    static let receipts = "verify"
     /// Reinstalls and devices of one person; over it something enrols in a loop.
     static let keysPerAccount = "20"
     /// As Apple's documentation has it: the challenge's bytes are hashed.

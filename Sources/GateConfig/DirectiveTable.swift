@@ -143,7 +143,7 @@ enum DirectiveTable {
             .required,
         Directive("root", .app, "builtin|FILE", "the root attestations chain to")
             .defaulting(Defaults.root).calling("certificate"),
-        Directive("receipts", .app, "off|~verify|~require|~refresh", "what is done with receipts")
+        Directive("receipts", .app, "off|verify|require|refresh", "what is done with receipts")
             .defaulting(Defaults.receipts),
         Directive(
             "keys_per_account", .app, "COUNT",

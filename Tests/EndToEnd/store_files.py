@@ -4,6 +4,10 @@ ReceiptFormat.swift: keys by the thousand without a request each.
     files = StoreFiles(directory)
     files.enrol(key_id, point, app_id, environment, at, receipt=data, refresh_at=now)
     files.close()
+
+and read again, once the gate has ended:
+
+    keys = read_keys(directory)     # by key ID: Key(receipt, metric, metric_time, refresh_at)
 """
 
 import os
@@ -149,3 +153,97 @@ class StoreFiles:
         self._write("meta", header(
             b"AGSTMETA",
             self.store_id + struct.pack(">IIQ", 1, 0, newest) + secrets.token_bytes(32)))
+
+
+class Key:
+    """What the store says of a key and its receipt."""
+
+    def __init__(self, receipt, refresh_at):
+        self.place, self.refresh_at = receipt, refresh_at
+        self.receipt, self.metric, self.metric_time = None, None, None
+
+
+def _records(data):
+    """The records of types 2 and 7 of a batch, as (type, fields); others are skipped."""
+    at = 0
+
+    def take(size):
+        nonlocal at
+        at += size
+        return data[at - size:at]
+
+    def take_text():
+        return take(int.from_bytes(take(2), "big"))
+
+    while at < len(data):
+        kind = take(1)[0]
+        if kind == 1:
+            flags = take(41)[40]
+            take(20 if flags & 2 else 0)
+        elif kind == 2:
+            key_id = take(32)
+            take(64 + 10)
+            take_text(), take_text()
+            if take(1) == b"\1":
+                take_text()
+            where, refresh_at = struct.unpack(">QI", take(12))
+            take(20)
+            yield 2, (key_id, where, refresh_at)
+        elif kind == 4:
+            take(20)
+        elif kind == 7:
+            key_id, flags, refresh_at = take(32), *struct.unpack(">BI", take(5))
+            where = struct.unpack(">Q", take(8))[0] if flags & 1 else None
+            metric = struct.unpack(">HI", take(6)) if flags & 2 else None
+            yield 7, (key_id, where, refresh_at, metric)
+        else:
+            raise ValueError(f"record of type {kind}")
+
+
+def _batches(directory):
+    expected = 1
+    names = sorted(name for name in os.listdir(directory) if name.startswith("log-"))
+    for name in names:
+        with open(os.path.join(directory, name), "rb") as file:
+            data = file.read()
+        at = BLOCK
+        while data[at:at + 4] == b"AGB1":
+            length, _, first, last, _ = struct.unpack(">IIQQQ", data[at + 8:at + 40])
+            end = at + -(-length // BLOCK) * BLOCK
+            checksum, = struct.unpack(">I", data[at + 4:at + 8])
+            if first != expected or checksum != crc32c(data[at + 8:end]):
+                break
+            yield data[at + 40:at + length]
+            expected, at = last + 1, end
+
+
+def read_keys(directory):
+    """The keys of a store without receipts' bytes' own checks: the latest record of each holds."""
+    keys = {}
+    for batch_ in _batches(directory):
+        for kind, fields in _records(batch_):
+            if kind == 2:
+                key_id, where, refresh_at = fields
+                keys.setdefault(key_id, Key(where, refresh_at))
+                continue
+            key_id, where, refresh_at, metric = fields
+            key = keys[key_id]
+            key.refresh_at = refresh_at
+            if where is not None:
+                key.place = where
+            if metric is not None:
+                key.metric, key.metric_time = metric
+    files = {}
+    for key_id, key in keys.items():
+        if not key.place:
+            continue
+        segment, offset, length = key.place >> 40, (key.place >> 16 & 0xFFFFFF) * 16, \
+            key.place & 0xFFFF
+        if segment not in files:
+            with open(os.path.join(directory, f"receipts-{segment:08x}"), "rb") as file:
+                files[segment] = file.read()
+        entry = files[segment][offset:offset + 48 + length]
+        if entry[:4] != b"AGR1" or entry[16:48] != key_id:
+            raise ValueError(f"no receipt of {key_id.hex()} at {segment}:{offset}")
+        key.receipt = entry[48:]
+    return keys

@@ -189,7 +189,6 @@ class Check(case.Case):
 
     def test_what_belongs_to_a_later_version_says_so(self):
         later = {
-            "app": ["receipts refresh", "receipts require"],
             "store": ["durability relaxed 20ms"],
         }
         for where, lines in later.items():

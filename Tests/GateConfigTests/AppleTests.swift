@@ -151,3 +151,22 @@ struct AppleTests {
         #expect(messages(clear).contains("\"http://a\" is no https URL"))
     }
 }
+
+@Suite("Configuration: receipts")
+struct ReceiptSettingTests {
+    @Test("each word is its setting, and verify is the default")
+    func words() {
+        for (line, expected) in [
+            ("", App.Receipts.verify), ("receipts off", .off), ("receipts verify", .verify),
+            ("receipts require", .require),
+        ] {
+            let report = load(hostText("", app: line))
+            #expect(report.configuration?.apps.first?.receipts == expected, "\(report.render())")
+        }
+        let block = "apple {\n team_id ABCDE12345\n key_id KEY1234567\n key credential:p8\n}"
+        let report = load(
+            hostText("", app: "receipts refresh") + "\n" + block, credentials: ["p8": "key"])
+        #expect(report.configuration?.apps.first?.receipts == .refresh, "\(report.render())")
+        #expect(load(hostText("", app: "receipts on")).configuration == nil)
+    }
+}

@@ -6,9 +6,6 @@ struct AvailabilityTests {
     static let lines: [(String, String, String)] = [
         ("store", "snapshot every=10m after=256m", "snapshot"),
         ("store", "durability relaxed 20ms", "durability relaxed"),
-        ("app", "receipts verify", "receipts verify"),
-        ("app", "receipts require", "receipts require"),
-        ("app", "receipts refresh", "receipts refresh"),
     ]
 
     private func report(_ block: String, _ line: String) -> ConfigurationReport {
@@ -82,7 +79,7 @@ struct AvailabilityTests {
                 && !diagnostic.message.hasSuffix("is not available in this version")
         }
         #expect(others.isEmpty, "\(others.map { $0.render() }.joined(separator: "\n"))")
-        #expect(report.errorCount == 2, "\(report.render())")
+        #expect(report.errorCount == 1, "\(report.render())")
     }
 }
 

@@ -83,6 +83,17 @@ struct RiskSignalsTests {
         #expect(signals(record(1), now: 5).keyAge == 0)
     }
 
+    @Test("the metric is Apple's last word, its age since Apple said so")
+    func metric() {
+        var key = record(1)
+        #expect(signals(key).metric == nil && signals(key).metricAge == nil)
+        key.metric = RiskMetric(3, time: 1_000_040)
+        #expect(signals(key).metric == 3)
+        #expect(signals(key).metricAge == 60)
+        #expect(signals(key, now: 5).metricAge == 0)
+        #expect(value(signals(key)).hasPrefix("metric=3, metric-age=60, key-age=100"))
+    }
+
     @Test("a key is new for a day, and only where its account had another")
     func newKey() {
         let other = record(2, at: 999_000)

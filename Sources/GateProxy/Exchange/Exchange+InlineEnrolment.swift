@@ -52,9 +52,10 @@ extension Exchange {
         let bound = LoopBound(self, on: worker.loop)
         let handle = worker.loop.handle
         let account = account
+        let log = context.errorLog
         let isQueued = context.verification.submit {
             let result = AttestationCheck.run(
-                request, clientDataHash: hash, app: app, account: account, now: now)
+                request, clientDataHash: hash, app: app, account: account, now: now, log: log)
             handle.submit { bound.open().inlineAttestationChecked(result) }
         }
         guard isQueued else { throw Refusal(.storeUnavailable, at: .enrolment) }

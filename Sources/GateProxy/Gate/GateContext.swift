@@ -13,6 +13,8 @@ package final class GateContext: Sendable {
     let upstreams: [UpstreamServers]
     /// How Apple's servers are asked; nil without `apple`.
     let apple: AppleServices?
+    /// The apps whose receipts are exchanged.
+    let refreshedApps: [AppRuntime]
     /// The index of each upstream by its name, the implicit ones' included.
     private let upstreamIndices: [String: Int]
     package let store: Store
@@ -39,6 +41,11 @@ package final class GateContext: Sendable {
         self.listeners = listeners
         self.upstreams = upstreams
         self.apple = apple
+        var refreshed: [AppRuntime] = []
+        for app in hosts.compactMap(\.app) where app.app.receipts == .refresh {
+            if !refreshed.contains(where: { $0 === app }) { refreshed.append(app) }
+        }
+        refreshedApps = refreshed
         var indices: [String: Int] = [:]
         for (index, servers) in upstreams.enumerated() { indices[servers.upstream.name] = index }
         upstreamIndices = indices

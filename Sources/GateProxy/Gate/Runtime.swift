@@ -26,6 +26,8 @@ package struct StartError: Error, CustomStringConvertible {
 package final class AppRuntime: Sendable {
     package let app: App
     let root: TrustRoot
+    /// Where the chains of its receipts end: at the root that the app names, or at Apple's.
+    let receiptRoot: TrustRoot
     /// SHA-256 of each App ID, in the configuration's order.
     let relyingPartyIDHashes: [Bytes32]
     /// Its name's number in the metrics.
@@ -37,11 +39,13 @@ package final class AppRuntime: Sendable {
         if let der = app.root {
             do throws(TrustRootError) {
                 root = try TrustRoot(der: der)
+                receiptRoot = root
             } catch {
                 throw StartError("root of app \"\(app.name)\": \(error)")
             }
         } else {
             root = .apple
+            receiptRoot = .appleReceipts
         }
         relyingPartyIDHashes = app.appIDs.map { SHA256.hash(Array($0.utf8)) }
     }

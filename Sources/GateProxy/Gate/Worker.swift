@@ -121,6 +121,8 @@ final class Worker {
             context.store.forgetExpired(now: UInt32(clamping: context.unixSeconds()))
             context.listeners.forEach { $0.tls?.rotateTicketKeys() }
         }
+        let refresh = ReceiptRefresh(self)
+        every(ReceiptRefresh.interval) { refresh.turn() }
     }
 
     /// Lets `connection` write what this turn brings about in one go.

@@ -50,6 +50,8 @@ package struct RiskSignals: Sendable, Equatable {
         _ key: KeyRecord, _ extensions: OSExtensions, others: [KeyRecord], now: Int64
     ) {
         let members = extensions.readable
+        metric = key.metric.map { Int($0.value) }
+        metricAge = key.metric.map { max(0, Int(clamping: now - Int64($0.time))) }
         keyAge = max(0, Int(clamping: now - Int64(key.enrolledAt)))
         isNewKey =
             now - Int64(key.enrolledAt) < RiskSignals.newKeySeconds && !key.account.isEmpty
