@@ -98,6 +98,12 @@ let package = Package(
             dependencies: ["GateBytes", "GateLock", "GateStore"],
             path: "Tests/GateSimulation",
             swiftSettings: tests),
+        .executableTarget(
+            name: "Simulate",
+            dependencies: ["GateSimulation"],
+            path: "Tests/Simulate",
+            exclude: ["mutations.py"],
+            swiftSettings: tests),
         testModule(
             "attestgateTests",
             [

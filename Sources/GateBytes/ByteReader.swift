@@ -69,12 +69,16 @@ package struct ByteReader: Sendable {
     /// Takes a big-endian integer of four bytes.
     package mutating func readUInt32() -> UInt32? {
         guard let range = readRange(4) else { return nil }
-        return bytes[range].reduce(0) { $0 << 8 | UInt32($1) }
+        var value: UInt32 = 0
+        for index in range { value = value << 8 | UInt32(bytes[index]) }
+        return value
     }
 
     /// Takes a big-endian integer of eight bytes.
     package mutating func readUInt64() -> UInt64? {
         guard let range = readRange(8) else { return nil }
-        return bytes[range].reduce(0) { $0 << 8 | UInt64($1) }
+        var value: UInt64 = 0
+        for index in range { value = value << 8 | UInt64(bytes[index]) }
+        return value
     }
 }

@@ -43,7 +43,7 @@ struct Builder<Source: ConfigurationSource> {
     }
 
     /// The block of a top-level line that stands once; an empty one where it is not given.
-    private func single(_ name: String, _ level: Level) -> ParsedBlock {
+    func single(_ name: String, _ level: Level) -> ParsedBlock {
         top.first(name)?.body ?? ParsedBlock(level: level, head: nil, title: name)
     }
 
@@ -88,9 +88,32 @@ struct Builder<Source: ConfigurationSource> {
         }
         let directory = resolver.setting("dir", .store, in: [block])
         examine(directory, orBlock: "store")
+        let snapshot = resolver.setting("snapshot", .store, in: [block])
         return StoreSettings(
             directory: directory.text, shards: count,
-            keysMax: resolver.setting("max_keys", .store, in: [block]).count())
+            keysMax: resolver.setting("max_keys", .store, in: [block]).count(),
+            relaxedMilliseconds: buildDurability(block),
+            snapshotInterval: snapshot.duration("every"),
+            snapshotAfterBytes: snapshot.size("after"))
+    }
+
+    /// By how many milliseconds an answer may be ahead of the disk; nil where it never is.
+    private mutating func buildDurability(_ block: ParsedBlock) -> Int? {
+        let setting = resolver.setting("durability", .store, in: [block])
+        guard setting.text == "relaxed", setting.words.count == 2,
+            case .duration(let duration) = setting.words[1].value
+        else { return nil }
+        let (seconds, attoseconds) = duration.components
+        let milliseconds =
+            Int(clamping: seconds) &* 1000 &+ Int(attoseconds / 1_000_000_000_000_000)
+        if seconds > 1 || !Limits.relaxedMilliseconds.contains(milliseconds),
+            let place = setting.words[1].place
+        {
+            faults.error(
+                place, "\(setting.words[1].text) is not within 1ms to 1s",
+                "write 20ms")
+        }
+        return milliseconds
     }
 
     private mutating func buildSpool() -> SpoolSettings {

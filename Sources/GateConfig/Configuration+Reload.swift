@@ -15,6 +15,12 @@ extension Configuration {
         note("store dir", store.directory != next.store.directory)
         note("store shards", store.shards != next.store.shards)
         note("store max_keys", store.keysMax != next.store.keysMax)
+        note(
+            "store durability", store.relaxedMilliseconds != next.store.relaxedMilliseconds)
+        note(
+            "store snapshot",
+            store.snapshotInterval != next.store.snapshotInterval
+                || store.snapshotAfterBytes != next.store.snapshotAfterBytes)
         note("spool dir", spool.directory != next.spool.directory)
         note(
             "spool max",

@@ -70,6 +70,12 @@ package struct StoreSettings: Sendable, Equatable {
     package var shards: Int
     /// The most keys the store takes.
     package var keysMax: Int
+    /// Milliseconds by which an admit may be answered before it is on disk; nil where `strict`.
+    package var relaxedMilliseconds: Int?
+    /// The time from one snapshot to the next.
+    package var snapshotInterval: Duration
+    /// Bytes of the log since a snapshot that bring on the next.
+    package var snapshotAfterBytes: Int
 }
 
 /// Where bodies over `body memory` go.

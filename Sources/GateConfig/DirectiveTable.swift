@@ -59,10 +59,11 @@ enum DirectiveTable {
             .defaulting(Defaults.storeDirectory),
         Directive("shards", .store, "COUNT", "shards of the table in memory, a power of two")
             .defaulting(Defaults.shards).within(["": Limits.shards]),
-        Directive("durability", .store, "strict | ~relaxed DURATION", "when a commit counts")
+        Directive("durability", .store, "strict | relaxed DURATION", "when a commit counts")
             .defaulting(Defaults.durability),
         Directive("snapshot", .store, "every=DURATION after=SIZE", "when the log is compacted")
-            .defaulting(Defaults.snapshot).later,
+            .defaulting(Defaults.snapshot)
+            .within(["every": Limits.snapshotSeconds, "after": Limits.snapshotBytes]),
         Directive("max_keys", .store, "COUNT", "keys the store takes")
             .defaulting(Defaults.keysMax),
     ]

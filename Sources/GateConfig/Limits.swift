@@ -21,6 +21,13 @@ enum Limits {
     static let loops = 1...1024
     /// Shards: a power of two, each with its own lock.
     static let shards = 1...4096
+    /// Between two snapshots, in seconds: each writes the whole store.
+    static let snapshotSeconds = 1...(30 * 86_400)
+    /// Bytes of the log that bring on a snapshot.
+    static let snapshotBytes = (1 << 20)...(1 << 40)
+    /// Milliseconds for which an admit may be answered before it is on disk: beyond, a crash would
+    /// cost every client in flight for nothing.
+    static let relaxedMilliseconds = 1...1000
     /// Attempts after the first.
     static let retries = 0...10
     /// The weight of a server.

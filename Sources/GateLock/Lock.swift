@@ -42,9 +42,17 @@ internal import Glibc
     package func wait<Result>(
         seconds: Int?, until isMet: (borrowing Value) -> Bool, then body: (inout Value) -> Result
     ) -> Result {
+        wait(milliseconds: seconds.map { $0 * 1000 }, until: isMet, then: body)
+    }
+
+    /// The same, for shorter times.
+    package func wait<Result>(
+        milliseconds: Int?, until isMet: (borrowing Value) -> Bool,
+        then body: (inout Value) -> Result
+    ) -> Result {
         unsafe pthread_mutex_lock(mutex)
         defer { unsafe pthread_mutex_unlock(mutex) }
-        let deadline = seconds.map { gate_monotonic_nanoseconds() + Int64($0) * 1_000_000_000 }
+        let deadline = milliseconds.map { gate_monotonic_nanoseconds() + Int64($0) * 1_000_000 }
         while !isMet(value) {
             if let deadline {
                 guard unsafe gate_condition_wait(condition, mutex, deadline) == 0 else { break }

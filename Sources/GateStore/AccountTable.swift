@@ -89,6 +89,15 @@ struct AccountTable {
         entries[index].isBlocked = isBlocked
     }
 
+    /// The blocked accounts among the `most` entries from `index` on, and the next index; nil at
+    /// the end.
+    func blocked(from index: Int, most: Int) -> (accounts: [[UInt8]], next: Int?) {
+        let end = min(index + most, entries.count)
+        guard index < end else { return ([], nil) }
+        let accounts = (index..<end).filter { entries[$0].isBlocked }.map { text($0) }
+        return (accounts, end < entries.count ? end : nil)
+    }
+
     /// Adds a key to those of the account at a place.
     mutating func add(_ key: KeyReference, to index: Int) {
         nodes.append(Node(index: key.index, next: entries[index].keys, shard: key.shard))

@@ -27,7 +27,7 @@ struct DeviceTokenTable {
     /// The number of tokens that are remembered.
     private(set) var count = 0
 
-    private static let daySeconds: UInt32 = 86_400
+    static let daySeconds: UInt32 = 86_400
 
     /// A table that has forgotten what was over by `now`.
     init(now: UInt32) {
@@ -37,6 +37,11 @@ struct DeviceTokenTable {
     /// Whether a token with this hash was spent.
     func contains(_ hash: Bytes32) -> Bool {
         days.contains { $0.hashes.contains(hash) }
+    }
+
+    /// All of them, by day.
+    var all: [(day: UInt32, hashes: Set<Bytes32>)] {
+        days.map { ($0.number, $0.hashes) }
     }
 
     /// Spends a token at `time`; one that is spent already, or that would be forgotten, changes

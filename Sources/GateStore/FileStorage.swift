@@ -15,7 +15,8 @@ package final class FileStorage: Sendable {
     private static let lockName = "lock"
 
     /// A storage in `directory`; it and its parents are made where they are missing.
-    /// - Parameter onSync: Told of each sync of a file's data, in nanoseconds, by whoever synced.
+    /// - Parameter onSync: Told of each sync of a file's data but a snapshot's, in nanoseconds, by
+    ///   whoever synced.
     package init(directory: String, onSync: @escaping @Sendable (UInt64) -> Void = { _ in }) {
         self.onSync = onSync
         var path = directory
@@ -99,18 +100,30 @@ extension FileStorage: Storage {
         return StorageFile(number: file, name: name)
     }
 
-    /// All bytes of a file.
-    package func read(_ file: StorageFile) throws(StorageFailure) -> [UInt8] {
+    /// Allocates what a file is to have more.
+    package func extend(_ file: StorageFile, to byteCount: Int) throws(StorageFailure) {
         let path = path(file.name)
-        var status = stat()
-        try unsafe check(fstat(file.number, &status), .read, path)
-        return try read(file, at: 0, count: Int(status.st_size))
+        let present = try size(file)
+        guard byteCount > present else { return }
+        var code: Int32
+        repeat {
+            code = posix_fallocate(file.number, off_t(present), off_t(byteCount - present))
+        } while code == EINTR
+        guard code == 0 else {
+            throw StorageFailure(operation: .extend, path: path, cause: cause(code))
+        }
     }
 
-    /// `byteCount` bytes of a file from `offset` on.
+    /// All bytes of a file.
+    package func read(_ file: StorageFile) throws(StorageFailure) -> [UInt8] {
+        try read(file, at: 0, count: size(file))
+    }
+
+    /// Some bytes of a file.
     package func read(
         _ file: StorageFile, at offset: Int, count byteCount: Int
     ) throws(StorageFailure) -> [UInt8] {
+        let path = path(file.name)
         var code: Int32 = 0
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
             while count < byteCount {
@@ -124,7 +137,7 @@ extension FileStorage: Storage {
             }
         }
         guard code == 0 else {
-            throw StorageFailure(operation: .read, path: path(file.name), cause: cause(code))
+            throw StorageFailure(operation: .read, path: path, cause: cause(code))
         }
         return bytes
     }
@@ -140,6 +153,8 @@ extension FileStorage: Storage {
     package func sync(_ file: StorageFile) throws(StorageFailure) {
         let started = gate_monotonic_nanoseconds()
         try check(fdatasync(file.number), .sync, path(file.name))
+        // Of a snapshot nobody waits.
+        guard file.name != SnapshotFormat.temporaryName else { return }
         onSync(UInt64(clamping: gate_monotonic_nanoseconds() &- started))
     }
 
@@ -165,6 +180,12 @@ extension FileStorage: Storage {
 }
 
 extension FileStorage {
+    private func size(_ file: StorageFile) throws(StorageFailure) -> Int {
+        var status = stat()
+        try unsafe check(fstat(file.number, &status), .read, path(file.name))
+        return Int(status.st_size)
+    }
+
     private func path(_ name: String) -> String {
         location + "/" + name
     }

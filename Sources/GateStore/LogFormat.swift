@@ -4,6 +4,9 @@
 //   meta                 512 bytes, replaced whole (written beside, synced, renamed)
 //   log-FFFFFFFFFFFFFFFF a segment, named for its first sequence number in 16 hexadecimal digits
 //   receipts-FFFFFFFF    receipts, which are not part of the log: ReceiptFormat.swift
+//   snapshot-FFFFFFFFFFFFFFFF
+//                        a snapshot (SnapshotFormat.swift), named for the first sequence number
+//                        that is to be replayed on top of it
 //   *.tmp                half-made files of an earlier start, removed by the next
 //
 // meta
@@ -16,6 +19,8 @@
 //    40   8  first sequence number of the newest segment; 0 before the first
 //    48  32  challenge secret
 //    80  32  previous challenge secret
+//   112   1  1 while a process may acknowledge what is not synced, and in a copy that may be older
+//            than what was acknowledged: the next start moves the epoch on; else 0
 //
 // segment: a header of 512 bytes, then batches, then zeros to its size
 //     0   8  magic "AGSTLOG1"
@@ -41,9 +46,12 @@
 // batch before it. Records end where the next segment's first number is reached; in the last
 // segment, before the first batch that is not valid or not the next. What is behind that end is
 // - nothing, when it is zeros;
-// - a torn tail, when no valid batch there knows the missing number as synced: dropped, and the log
-//   goes on in a new segment;
+// - a torn tail, when neither a valid batch there nor the snapshot knows the missing number as
+//   synced: dropped, the epoch moves on, and the log goes on in a new segment;
 // - otherwise corruption: the start stops.
+//
+// A start reads the newest snapshot that is whole, if there is one, then the segments from the one
+// that holds its first number on. Segments whose records all come before it are leftovers, and go.
 //
 // A segment is made whole before the meta file names it, and the meta file names it before it holds
 // a batch; so a newest segment that is not there has been lost, and one the meta file does not name
@@ -56,6 +64,8 @@ enum LogFormat {
     static let version: UInt32 = 2
     static let blockBytes = 512
     static let batchHeaderBytes = 40
+    /// Room for a batch's header, in front of its records.
+    static let room = [UInt8](repeating: 0, count: batchHeaderBytes)
     static let metaName = "meta"
     static let segmentTemporaryName = "segment.tmp"
     static let metaTemporaryName = "meta.tmp"
@@ -70,6 +80,8 @@ enum LogFormat {
         var epoch: UInt32
         var newestSegment: UInt64
         var secrets: StoreSecrets
+        /// Whether acknowledged writes may be missing after it: the next start moves the epoch on.
+        var isUncertain = false
     }
 
     /// Sixteen random bytes that a store's files share.
@@ -113,18 +125,41 @@ enum LogFormat {
 extension LogFormat {
     /// The name of the segment that begins with `firstSequence`.
     static func segmentName(_ firstSequence: UInt64) -> String {
-        var bytes: [UInt8] = []
-        bytes.append(bigEndian: firstSequence)
-        return "log-" + Hex.encode(bytes)
+        name(segmentPrefix, firstSequence)
     }
 
     /// The first sequence number of the segment called `name`; nil for another file.
     static func firstSequence(segmentName name: String) -> UInt64? {
-        guard name.hasPrefix("log-"), name.utf8.count == 20,
-            let bytes = Hex.decode(String(name.dropFirst(4)))
+        sequence(name, segmentPrefix)
+    }
+
+    /// The name of the snapshot on top of which the log is replayed from `firstSequence` on.
+    static func snapshotName(_ firstSequence: UInt64) -> String {
+        name(snapshotPrefix, firstSequence)
+    }
+
+    /// The first sequence number to replay on the snapshot called `name`; nil for another file.
+    static func firstSequence(snapshotName name: String) -> UInt64? {
+        sequence(name, snapshotPrefix)
+    }
+
+    private static let segmentPrefix = "log-"
+    private static let snapshotPrefix = "snapshot-"
+
+    private static func name(_ prefix: String, _ sequence: UInt64) -> String {
+        var bytes: [UInt8] = []
+        bytes.append(bigEndian: sequence)
+        return prefix + Hex.encode(bytes)
+    }
+
+    private static func sequence(_ name: String, _ prefix: String) -> UInt64? {
+        guard name.hasPrefix(prefix), name.utf8.count == prefix.utf8.count + 16,
+            let bytes = Hex.decode(String(name.dropFirst(prefix.count)))
         else { return nil }
         var reader = ByteReader(bytes)
-        guard let sequence = reader.readUInt64(), segmentName(sequence) == name else { return nil }
+        guard let sequence = reader.readUInt64(), self.name(prefix, sequence) == name else {
+            return nil
+        }
         return sequence
     }
 }
@@ -140,6 +175,7 @@ extension LogFormat {
         bytes.append(bigEndian: meta.newestSegment)
         bytes.append(meta.secrets.current)
         bytes.append(meta.secrets.previous?.secret ?? Bytes32())
+        bytes.append(meta.isUncertain ? 1 : 0)
         return sealed(metaMagic, bytes)
     }
 
@@ -148,14 +184,16 @@ extension LogFormat {
         guard bytes.count == blockBytes, let high = reader.readUInt64(),
             let low = reader.readUInt64(), let epoch = reader.readUInt32(),
             let until = reader.readUInt32(), let newest = reader.readUInt64(),
-            let current = reader.readBytes32(), let previous = reader.readBytes32()
+            let current = reader.readBytes32(), let previous = reader.readBytes32(),
+            let flag = reader.readByte(), flag < 2
         else { throw .unreadable }
         return Meta(
             storeID: StoreID(high: high, low: low), epoch: epoch, newestSegment: newest,
             secrets: StoreSecrets(
                 current: current,
                 previous: until == 0
-                    ? nil : StoreSecrets.Previous(secret: previous, until: until)))
+                    ? nil : StoreSecrets.Previous(secret: previous, until: until)),
+            isUncertain: flag == 1)
     }
 
     static func encode(_ header: SegmentHeader) -> [UInt8] {

@@ -40,7 +40,7 @@ struct LogQueue {
     /// Whether records are taken.
     var state: StoreState
     /// Records not yet taken, behind room for a batch's header.
-    private var bytes = LogQueue.room
+    private var bytes = LogFormat.room
     private var waiters: [Waiter] = []
     private var nextSequence: UInt64
     private let waitingBytesMax: Int
@@ -52,8 +52,11 @@ struct LogQueue {
     var batches: UInt64 = 0
     var segments: Int
     var logBytes: Int
-
-    private static let room = [UInt8](repeating: 0, count: LogFormat.batchHeaderBytes)
+    /// Bytes of batches since the newest snapshot, padding included; all that a start replayed
+    /// counts as well.
+    var writtenBytes: Int
+    /// The newest snapshot.
+    var snapshot: SnapshotWriter.Written?
 
     init(_ end: LogReader.End, state: StoreState, waitingBytesMax: Int) {
         self.state = state
@@ -62,19 +65,27 @@ struct LogQueue {
         durableSequence = end.lastSequence
         segments = end.segments
         logBytes = end.byteCount
+        writtenBytes = end.byteCount
     }
 
-    /// Whether the writer has something to do.
-    var hasWork: Bool { !waiters.isEmpty || bytes.count > LogQueue.room.count }
+    /// The last record that was appended.
+    var lastSequence: UInt64 { nextSequence - 1 }
 
-    /// Adds a record and who waits for it, and gives its sequence number; nil when nothing is
-    /// taken.
-    mutating func append(_ record: Record, _ waiter: Waiter) -> UInt64? {
+    /// Whether the writer has something to do.
+    var hasWork: Bool { !waiters.isEmpty || bytes.count > LogFormat.room.count }
+
+    /// Whether somebody waits, or so much that it should not grow: what is answered already may
+    /// lie a little longer.
+    var hasUrgentWork: Bool { !waiters.isEmpty || bytes.count > waitingBytesMax / 2 }
+
+    /// Adds a record and who waits for it, if anyone, and gives its sequence number; nil when
+    /// nothing is taken.
+    mutating func append(_ record: Record, _ waiter: Waiter?) -> UInt64? {
         guard state == .ready, !isClosing, nextSequence < .max, record.isEncodable,
             bytes.count + record.byteCountMax <= waitingBytesMax
         else { return nil }
         record.encode(to: &bytes)
-        waiters.append(waiter)
+        if let waiter { waiters.append(waiter) }
         nextSequence += 1
         return nextSequence - 1
     }
@@ -112,7 +123,7 @@ struct LogQueue {
     /// Takes all records, the first of them being `first`.
     mutating func takeBatch(first: UInt64) -> Batch {
         let batch = Batch(bytes: bytes, firstSequence: first, lastSequence: nextSequence - 1)
-        bytes = LogQueue.room
+        bytes = LogFormat.room
         return batch
     }
 

@@ -36,27 +36,40 @@ struct LogReader {
 
     private let storage: any Storage
     private let meta: LogFormat.Meta
+    private let snapshot: SnapshotReader.Summary?
+    /// Whether what is not known to be synced is written again: not by who only looks.
+    private let isOwner: Bool
     private var expected: UInt64 = 1
     /// The greatest number any header knows as synced.
     private var synced: UInt64 = 0
 
-    init(storage: any Storage, meta: LogFormat.Meta) {
+    /// A reader of the log behind `snapshot`, or of all of it.
+    init(
+        storage: any Storage, meta: LogFormat.Meta, snapshot: SnapshotReader.Summary? = nil,
+        isOwner: Bool = true
+    ) {
         self.storage = storage
         self.meta = meta
+        self.snapshot = snapshot
+        self.isOwner = isOwner
     }
+
+    /// The first record that is applied; those before it are in the snapshot.
+    private var first: UInt64 { snapshot?.header.firstSequence ?? 1 }
 
     /// Replays the segments called `names` into `apply`, which answers whether a record follows
     /// from those before it.
     mutating func replay(
         _ names: [String], apply: (Entry) -> Bool
     ) throws(StoreError) -> End {
-        let starts = names.compactMap(LogFormat.firstSequence(segmentName:)).sorted()
+        let starts = LogReader.starts(names, from: first)
         if let missing = missingSegment(starts) {
             throw .segmentMissing(file: path(missing))
         }
         var end = End(
             lastSequence: 0, segment: nil, segments: starts.count, byteCount: 0,
             newestSegment: starts.last ?? 0)
+        expected = starts.first ?? 1
         for (index, start) in starts.enumerated() {
             let next = index + 1 < starts.count ? starts[index + 1] : nil
             try replaySegment(start, next: next, end: &end, apply: apply)
@@ -65,10 +78,19 @@ struct LogReader {
         return end
     }
 
+    /// The first numbers of the segments that a replay from `first` on needs: the one that holds
+    /// it, and those behind.
+    static func starts(_ names: [String], from first: UInt64) -> [UInt64] {
+        let starts = names.compactMap(LogFormat.firstSequence(segmentName:)).sorted()
+        let holding = starts.lastIndex { $0 <= first } ?? 0
+        return Array(starts[holding...])
+    }
+
     /// The first segment that must be there and is not.
     private func missingSegment(_ starts: [UInt64]) -> UInt64? {
-        if let first = starts.first, first != 1 { return 1 }
-        if meta.newestSegment != 0, !starts.contains(meta.newestSegment) {
+        if let start = starts.first, start > first { return first }
+        // One that the snapshot has made needless may go before the meta file names the next.
+        if meta.newestSegment >= max(starts.first ?? 1, 1), !starts.contains(meta.newestSegment) {
             return meta.newestSegment
         }
         return nil
@@ -88,7 +110,7 @@ struct LogReader {
                 return
             }
             let position = unsynced.upperBound
-            if !unsynced.isEmpty { try makeDurable(file, bytes, unsynced) }
+            if !unsynced.isEmpty, isOwner { try makeDurable(file, bytes, unsynced) }
             var tail = bytes.count
             while tail > position, bytes[tail - 1] == 0 { tail -= 1 }
             if tail == position, bytes.count == Int(header.byteCount) {
@@ -130,6 +152,10 @@ struct LogReader {
         } else if let proof = proofOfSync(bytes, behind: position) {
             throw .corrupted(
                 file: path(name), offset: position, .batch(sequence: expected, provenAt: proof))
+        } else if let snapshot, expected <= snapshot.end.lastSequence {
+            throw .corrupted(
+                file: path(name), offset: position,
+                .end(sequence: expected, knownFrom: snapshot.name))
         }
         let firstUnsynced = batches.first { $0.last > synced }?.offset ?? position
         return firstUnsynced..<position
@@ -143,7 +169,8 @@ struct LogReader {
         while sequence <= batch.lastSequence {
             let offset = reader.position
             guard let record = Record.parse(&reader),
-                apply(Entry(record: record, sequence: sequence, epoch: batch.epoch)),
+                sequence < first
+                    || apply(Entry(record: record, sequence: sequence, epoch: batch.epoch)),
                 sequence < .max
             else { throw .corrupted(file: path(name), offset: offset, .record(sequence: sequence)) }
             sequence += 1

@@ -18,6 +18,8 @@ struct LogWriter {
         /// Keys whose records are on disk, but for those of the waiters.
         var revealed: [KeyReference] = []
         var newState: StoreState?
+        /// Why the meta file could not be replaced, where that is not final.
+        var refusal: StorageFailure?
     }
 
     /// Records that wait for space, and the keys they enrol.
@@ -28,7 +30,7 @@ struct LogWriter {
 
     private let storage: any Storage
     private let segmentBytes: Int
-    private var meta: LogFormat.Meta
+    private(set) var meta: LogFormat.Meta
     private var segment: LogReader.Segment?
     private var held: Held?
     private var durableSequence: UInt64
@@ -125,6 +127,7 @@ struct LogWriter {
         queue.withLock {
             $0.durableSequence = batch.lastSequence
             $0.batches += 1
+            $0.writtenBytes += bytes.count
         }
     }
 
@@ -132,7 +135,7 @@ struct LogWriter {
     private func isAwaitable(_ failure: StorageFailure) -> Bool {
         guard failure.cause == .outOfSpace else { return false }
         switch failure.operation {
-        case .create, .rename, .write: return true
+        case .create, .extend, .rename, .write: return true
         case .delete, .list, .lock, .open, .read, .sync, .syncDirectory: return false
         }
     }
@@ -199,8 +202,33 @@ struct LogWriter {
         }
     }
 
-    /// Closes the segment; nothing is written after.
-    mutating func close() {
+    /// Replaces the meta file by what `change` makes of it. A failure is final: which of the two is
+    /// there only the next start can tell.
+    mutating func publish(
+        _ queue: Lock<LogQueue>, _ change: (inout LogFormat.Meta) -> Void
+    ) -> Turn {
+        guard state == .ready else { return Turn() }
+        var next = meta
+        change(&next)
+        do throws(StorageFailure) {
+            try storage.publish(next)
+        } catch {
+            guard isAwaitable(error) else { return fail([], error, queue) }
+            return Turn(refusal: error)
+        }
+        meta = next
+        return Turn(isDurable: true)
+    }
+
+    /// Closes the segment; nothing is written after. Where everything is on disk, says so in the
+    /// meta file.
+    mutating func close(isSettled: Bool) {
+        if isSettled, state == .ready, meta.isUncertain {
+            var last = meta
+            last.isUncertain = false
+            // The next start moves the epoch on, should this not be there.
+            try? storage.publish(last)
+        }
         if let segment { storage.close(segment.file) }
         segment = nil
         state = .closed
@@ -213,11 +241,7 @@ extension Storage {
     func publish(
         _ bytes: [UInt8], byteCount: Int, as name: String, through temporaryName: String
     ) throws(StorageFailure) -> StorageFile {
-        do {
-            try delete(temporaryName)
-        } catch {
-            guard error.cause == .absent else { throw error }
-        }
+        try deleteIfPresent(temporaryName)
         let file = try create(temporaryName, byteCount: byteCount)
         do {
             try write(file, bytes, at: 0)

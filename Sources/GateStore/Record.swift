@@ -280,7 +280,8 @@ extension Array where Element == UInt8 {
         append(bigEndian: challenge.expiry)
     }
 
-    fileprivate mutating func append(text: [UInt8]) {
+    /// Appends two bytes of length and the bytes.
+    mutating func append(text: [UInt8]) {
         append(bigEndian: UInt16(text.count))
         append(contentsOf: text)
     }
@@ -294,7 +295,8 @@ extension ByteReader {
         return SpentChallenge(nonceHigh: high, nonceLow: low, expiry: expiry)
     }
 
-    fileprivate mutating func readText() -> [UInt8]? {
+    /// Takes what `append(text:)` wrote.
+    mutating func readText() -> [UInt8]? {
         guard let count = readUInt16() else { return nil }
         return readBytes(Int(count))
     }

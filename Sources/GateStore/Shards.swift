@@ -7,10 +7,10 @@ internal import GateLock
 /// tokens, with nothing but the queue. Nobody holds two of one kind but an enrolment that retires a
 /// key: it holds the shards of both keys, the lower number first.
 struct Shards: Sendable {
-    private let spentTables: [Lock<SpentTable>]
-    private let accountTables: [Lock<AccountTable>]
-    private let keyTables: [Lock<KeyTable>]
-    private let tokenTables: [Lock<DeviceTokenTable>]
+    let spentTables: [Lock<SpentTable>]
+    let accountTables: [Lock<AccountTable>]
+    let keyTables: [Lock<KeyTable>]
+    let tokenTables: [Lock<DeviceTokenTable>]
 
     /// Empty shards, `count` of each kind, a power of two.
     init(count: Int, now: UInt32) {
@@ -216,7 +216,7 @@ struct Shards: Sendable {
         case retiring(KeyReference)
     }
 
-    private func resolve(_ found: KeyTable.Visible) -> KeyRecord {
+    func resolve(_ found: KeyTable.Visible) -> KeyRecord {
         var record = found.record
         if found.account != .none {
             record.account = accountTables[Int(found.account.shard)].withLock {
@@ -236,21 +236,7 @@ extension KeyTable {
 
     /// The key at a place; nil while its record is not durable.
     func visible(_ index: Int) -> Visible? {
-        let entry = self[index]
-        guard !entry.isPending else { return nil }
-        let record = KeyRecord(
-            keyID: entry.keyID, publicKey: entry.publicKey, account: [],
-            app: apps[entry.app] ?? "", environment: entry.environment,
-            signCounter: entry.signCounter, isRevoked: entry.isRevoked,
-            enrolledAt: entry.enrolledAt, lastUsedAt: entry.lastUsedAt,
-            challengeEpoch: entry.challengeEpoch,
-            category: entry.category == 255 ? nil : entry.category,
-            bundleVersion: bundleVersions[entry.bundleVersion],
-            receipt: ReceiptLocation(packed: entry.receipt),
-            metric: entry.metric == .max
-                ? nil : RiskMetric(UInt32(entry.metric), time: entry.metricTime),
-            refreshAt: entry.refreshAt == 0 ? nil : entry.refreshAt)
-        return Visible(record: record, account: entry.account)
+        self[index].isPending ? nil : state(index)
     }
 
     /// Adds a new key with what its enrolment set.

@@ -8,9 +8,17 @@
 /// What was forgotten stays refused: a challenge of a generation below `forgottenBefore` is taken
 /// for expired whatever the clock says later.
 struct SpentTable {
-    private struct Nonce {
+    /// A challenge's random bytes.
+    struct Nonce: Equatable {
         var high: UInt64
         var low: UInt64
+    }
+
+    /// How far a snapshot has read.
+    struct Cursor: Equatable {
+        fileprivate var generation: UInt32 = 0
+        fileprivate var slot = 0
+        fileprivate var slots = 0
     }
 
     private struct Generation {
@@ -62,7 +70,8 @@ struct SpentTable {
 
     /// In order of their numbers.
     private var generations: [Generation] = []
-    private var forgottenBefore: UInt32 = 0
+    /// The oldest generation that is not forgotten.
+    private(set) var forgottenBefore: UInt32 = 0
 
     /// The number of challenges that are remembered.
     private(set) var count = 0
@@ -99,16 +108,44 @@ struct SpentTable {
         insert(challenge)
     }
 
-    /// Forgets every generation all of whose challenges expired over an hour before `now`.
-    mutating func forget(now: UInt32) {
-        guard now >= StoreLimits.spentLifeSeconds else { return }
-        let firstKept = (now - StoreLimits.spentLifeSeconds) >> 8
-        guard firstKept > forgottenBefore else { return }
-        forgottenBefore = firstKept
-        while let first = generations.first, first.number < firstKept {
+    /// The challenges in the next `most` slots, and their generation; nil behind the last one. A
+    /// generation that grew since is read again from its beginning.
+    func nonces(
+        at cursor: inout Cursor, most: Int
+    ) -> (generation: UInt32, nonces: [Nonce])? {
+        var place = find(cursor.generation).place
+        if place < generations.count, generations[place].number == cursor.generation,
+            generations[place].slots.count == cursor.slots, cursor.slot == cursor.slots
+        {
+            place += 1
+        }
+        guard place < generations.count else { return nil }
+        let generation = generations[place]
+        if generation.number != cursor.generation || generation.slots.count != cursor.slots {
+            cursor = Cursor(
+                generation: generation.number, slot: 0, slots: generation.slots.count)
+        }
+        let end = min(cursor.slot + most, cursor.slots)
+        var nonces = generation.slots[cursor.slot..<end].filter { $0.high != 0 || $0.low != 0 }
+        if end == cursor.slots, generation.hasZero { nonces.append(Nonce(high: 0, low: 0)) }
+        cursor.slot = end
+        return (generation.number, nonces)
+    }
+
+    /// Forgets the generations before `oldest`.
+    mutating func forget(before oldest: UInt32) {
+        guard oldest > forgottenBefore else { return }
+        forgottenBefore = oldest
+        while let first = generations.first, first.number < oldest {
             count -= first.count
             generations.removeFirst()
         }
+    }
+
+    /// Forgets every generation all of whose challenges expired over an hour before `now`.
+    mutating func forget(now: UInt32) {
+        guard now >= StoreLimits.spentLifeSeconds else { return }
+        forget(before: (now - StoreLimits.spentLifeSeconds) >> 8)
     }
 
     private func find(_ number: UInt32) -> (found: Int?, place: Int) {

@@ -21,6 +21,8 @@ package protocol Storage: Sendable {
     func open(_ name: String) throws(StorageFailure) -> StorageFile
     /// Makes a file (0600) of `byteCount` zeros, all of them allocated; replaces nothing.
     func create(_ name: String, byteCount: Int) throws(StorageFailure) -> StorageFile
+    /// Adds zeros to a file's end, all of them allocated, until it has `byteCount` bytes.
+    func extend(_ file: StorageFile, to byteCount: Int) throws(StorageFailure)
     /// All bytes of an open file.
     func read(_ file: StorageFile) throws(StorageFailure) -> [UInt8]
     /// `count` bytes of an open file from `offset` on, fewer where it ends.
@@ -57,7 +59,7 @@ package struct StorageFile: Sendable, Hashable {
 package struct StorageFailure: Error, Sendable, Equatable {
     /// The calls of ``Storage``.
     package enum Operation: String, Sendable, CaseIterable {
-        case create, delete, list, lock, open, read, rename, sync, syncDirectory, write
+        case create, delete, extend, list, lock, open, read, rename, sync, syncDirectory, write
     }
 
     /// Why a call failed.

@@ -1,7 +1,8 @@
 package import GateBytes
 
 extension Store {
-    /// Spends `challenge` and advances the counter of `keyID` to `counter` in one durable step;
+    /// Spends `challenge` and advances the counter of `keyID` to `counter` in one durable step
+    /// (under relaxed durability one that soon will be);
     /// with `revoking`, revokes the key in the same one. Without a challenge only the counter
     /// decides, and only for a key that has passed with one in this epoch: its counter may be one
     /// that was lost otherwise.
@@ -15,15 +16,23 @@ extension Store {
     ) {
         let admit = Record.Admit(
             keyID: keyID, counter: counter, time: now, isRevoking: revoking, challenge: challenge)
-        let refusal: AdmitOutcome? =
-            if let challenge {
-                spend(challenge, now: now, expired: .challengeExpired, spent: .challengeSpent) {
-                    advance(admit, reply)
-                }
-            } else {
-                advance(admit, reply)
+        guard let challenge else {
+            if let refusal = advance(admit, { .admit(previousCounter: $0, reply) }) {
+                reply(refusal)
             }
-        if let refusal { reply(refusal) }
+            return
+        }
+        var admitted: AdmitOutcome?
+        let refusal = spend(
+            challenge, now: now, expired: .challengeExpired, spent: .challengeSpent
+        ) {
+            advance(admit) { previous in
+                guard isRelaxed, !revoking else { return .admit(previousCounter: previous, reply) }
+                admitted = .admitted(previousCounter: previous)
+                return nil
+            }
+        }
+        if let answer = refusal ?? admitted { reply(answer) }
     }
 
     /// Runs `body` with the shard of `challenge` locked, and spends it when `body` refuses nothing.
@@ -41,8 +50,9 @@ extension Store {
         }
     }
 
+    /// Advances the counter, or says why not. `waiter` is who waits for that, if anyone.
     private func advance(
-        _ admit: Record.Admit, _ reply: @escaping @Sendable (AdmitOutcome) -> Void
+        _ admit: Record.Admit, _ waiter: (_ previousCounter: UInt32) -> Waiter?
     ) -> AdmitOutcome? {
         shards.withKeys(admit.keyID) { keys, _ in
             guard let index = keys.find(admit.keyID), !keys[index].isPending else {
@@ -54,9 +64,7 @@ extension Store {
             }
             let previous = keys[index].signCounter
             guard admit.counter > previous else { return .counterNotGreater }
-            guard append(.admit(admit), .admit(previousCounter: previous, reply)) != nil else {
-                return .unavailable
-            }
+            guard append(.admit(admit), waiter(previous)) != nil else { return .unavailable }
             keys[index].apply(admit, epoch: epoch)
             return nil
         }

@@ -17,13 +17,22 @@ package final class Store: Sendable {
     let keysMax: Int
     private let keyCount: Atomic<Int>
     private let hasToldKeysMax = Atomic<Bool>(false)
-    private let storage: any Storage
-    private let queue: Lock<LogQueue>
+    let storage: any Storage
+    let queue: Lock<LogQueue>
+    let snapshots = Lock(SnapshotState())
+    let storeID: LogFormat.StoreID
+    let segmentBytes: Int
+    let log: @Sendable (StoreNotice) -> Void
+    /// Whether admits are answered before they are on disk.
+    let isRelaxed: Bool
+    /// The part of every challenge id that moves on when acknowledged writes may be gone.
+    package let epoch: UInt32
+    private let relaxedMilliseconds: Int
+    private let schedule: SnapshotSchedule?
     private let writer: Lock<LogWriter>
     private let threads = Lock<[WorkerThread]>([])
     let receipts: Receipts
-    private let meta: LogFormat.Meta
-    private let log: @Sendable (StoreNotice) -> Void
+    private let kept: Lock<StoreSecrets>
     private let onStateChange: @Sendable (StoreState) -> Void
 
     /// Opens the store in `storage`, making it where there is none, and replays its log. Blocks;
@@ -61,21 +70,39 @@ package final class Store: Sendable {
         self.log = log
         onStateChange = options.onStateChange
         keysMax = options.keysMax
-        let shards = Shards(count: options.shards, now: options.now)
-        self.shards = shards
-        var (meta, names) = try Store.readMeta(storage, log)
-        var reader = LogReader(storage: storage, meta: meta)
-        let end = try reader.replay(names) { shards.apply($0) }
+        segmentBytes = options.segmentBytes
+        schedule = options.snapshots
+        switch options.durability {
+        case .strict: (isRelaxed, relaxedMilliseconds) = (false, 0)
+        case .relaxed(let milliseconds): (isRelaxed, relaxedMilliseconds) = (true, milliseconds)
+        }
+        let (found, names) = try StoreLoader.readMeta(storage, isOwner: true)
+        var meta = found ?? Store.newMeta()
+        let loader = StoreLoader(storage: storage, meta: meta, names: names, isOwner: true)
+        let loaded = try loader.load(log: log) {
+            Shards(count: options.shards, now: options.now)
+        }
+        shards = loaded.shards
+        let end = loaded.end
         if let notice = end.tornTail { log(notice) }
-        if end.newestSegment > meta.newestSegment {
-            meta.newestSegment = end.newestSegment
+        let before = meta
+        meta.newestSegment = max(meta.newestSegment, end.newestSegment)
+        if let reason = meta.reasonToMove(tornTail: end.tornTail != nil) {
+            meta.moveEpoch(now: options.now)
+            log(.epochMoved(reason, from: before.epoch, to: meta.epoch))
+        }
+        meta.isUncertain = isRelaxed
+        if found == nil || meta != before {
             do {
                 try storage.publish(meta)
             } catch {
                 throw .storage(error)
             }
         }
-        self.meta = meta
+        if found == nil { log(.created(directory: storage.location)) }
+        storeID = meta.storeID
+        epoch = meta.epoch
+        kept = Lock(meta.secrets)
         receipts = Receipts(
             try ReceiptFile(
                 storage: storage, names: names, storeID: meta.storeID,
@@ -85,67 +112,30 @@ package final class Store: Sendable {
         // Half a segment, so that what is held for want of space and what came after fit in one
         // batch.
         let waitingBytesMax = min(StoreLimits.waitingBytesMax, (options.segmentBytes - 512) / 2)
-        queue = Lock(LogQueue(end, state: .ready, waitingBytesMax: waitingBytesMax))
+        var queue = LogQueue(end, state: .ready, waitingBytesMax: waitingBytesMax)
+        queue.snapshot = loaded.snapshot.map(SnapshotWriter.Written.init)
+        for name in loaded.leftovers where LogFormat.firstSequence(segmentName: name) != nil {
+            queue.segments += 1
+            queue.logBytes += options.segmentBytes
+        }
+        self.queue = Lock(queue)
         writer = Lock(
             LogWriter(
                 storage: storage, meta: meta, end: end, segmentBytes: options.segmentBytes))
-    }
-
-    /// The meta file and the names beside it; makes the meta file in an empty directory.
-    private static func readMeta(
-        _ storage: some Storage, _ log: (StoreNotice) -> Void
-    ) throws(StoreError) -> (LogFormat.Meta, [String]) {
-        let path = storage.location + "/" + LogFormat.metaName
-        let (names, bytes) = try readFiles(storage)
-        if let bytes {
-            do throws(LogFormat.HeaderFault) {
-                return (try LogFormat.parseMeta(bytes), names)
-            } catch {
-                throw StoreError(error, file: path)
-            }
-        }
-        guard names.allSatisfy({ LogFormat.firstSequence(segmentName: $0) == nil }) else {
-            throw .metaMissing(file: path)
-        }
-        let meta = newMeta()
-        do throws(StorageFailure) {
-            try storage.publish(meta)
+        do {
+            // A process that was killed may have left the snapshot's name not yet durable.
+            if !loaded.leftovers.isEmpty { try storage.syncDirectory() }
+            try delete(loaded.leftovers)
         } catch {
-            throw .storage(error)
-        }
-        log(.created(directory: storage.location))
-        return (meta, names)
-    }
-
-    /// The directory's names, half-made files removed, and the bytes of the meta file where it is
-    /// there.
-    private static func readFiles(
-        _ storage: some Storage
-    ) throws(StoreError) -> (names: [String], meta: [UInt8]?) {
-        do throws(StorageFailure) {
-            let names = try storage.list()
-            for name in [
-                LogFormat.segmentTemporaryName, LogFormat.metaTemporaryName,
-                ReceiptFormat.temporaryName,
-            ] where names.contains(name) {
-                try storage.delete(name)
-            }
-            guard names.contains(LogFormat.metaName) else { return (names, nil) }
-            let file = try storage.open(LogFormat.metaName)
-            defer { storage.close(file) }
-            return (names, try storage.read(file))
-        } catch {
-            throw .storage(error)
+            log(.leftoversStay(error))
         }
     }
 
     private static func newMeta() -> LogFormat.Meta {
         var random = SystemRandomNumberGenerator()
-        var secret = Bytes32()
-        for word in 0..<4 { secret[word: word] = random.next() }
         return LogFormat.Meta(
             storeID: LogFormat.StoreID(high: random.next(), low: random.next()), epoch: 1,
-            newestSegment: 0, secrets: StoreSecrets(current: secret))
+            newestSegment: 0, secrets: StoreSecrets(current: .random(using: &random)))
     }
 
     private func start(_ mode: StoreOptions.Writer) throws(StoreError) {
@@ -156,7 +146,11 @@ package final class Store: Sendable {
             threads.withLock { $0 = [writer] }
             let receipts = try WorkerThread { self.receipts.run() }
             threads.withLock { $0.append(receipts) }
+            guard let schedule else { return }
+            let snapshots = try WorkerThread { self.runSnapshots(schedule) }
+            threads.withLock { $0.append(snapshots) }
         } catch {
+            close()
             throw .storage(error)
         }
     }
@@ -170,14 +164,21 @@ package final class Store: Sendable {
         }
         // Receipts first: what waits for one goes on to the log.
         receipts.close()
-        if running.count > 1 { running[1].join() }
+        snapshots.withLock { $0.isClosing = true }
+        snapshots.wake()
+        for thread in running.dropFirst() { thread.join() }
+        snapshots.withLock { state in
+            state.writer?.abandon()
+            state.writer = nil
+        }
         receipts.step()
         queue.withLock { $0.isClosing = true }
         queue.wake()
         running.first?.join()
         step()
         receipts.closeFile()
-        writer.withLock { $0.close() }
+        let isSettled = queue.withLock { $0.durableSequence == $0.lastSequence }
+        writer.withLock { $0.close(isSettled: isSettled) }
         let wasOpen = queue.withLock { queue in
             defer { queue.state = .closed }
             return queue.state != .closed
@@ -216,6 +217,12 @@ extension Store {
                 queue.isClosing && (!queue.hasWork || queue.state != .ready)
             }
             if isDone { return }
+            if isRelaxed {
+                queue.wait(milliseconds: relaxedMilliseconds) { queue in
+                    queue.isClosing || queue.hasUrgentWork
+                } then: { _ in
+                }
+            }
             turnWriter()
         }
     }
@@ -239,7 +246,7 @@ extension Store {
     }
 
     /// Appends a record whose shards are locked; nil when the store is not available.
-    func append(_ record: Record, _ waiter: Waiter) -> UInt64? {
+    func append(_ record: Record, _ waiter: Waiter?) -> UInt64? {
         let sequence = queue.withLock { $0.append(record, waiter) }
         if sequence != nil { queue.wake() }
         return sequence
@@ -278,11 +285,26 @@ extension Store {
         state == .ready
     }
 
-    /// The secrets under which challenges are made, kept since the first start.
-    package var secrets: StoreSecrets { meta.secrets }
+    /// The secrets under which challenges are made, kept since the first start or the last
+    /// ``rotateSecret(lifetime:now:)``.
+    package var secrets: StoreSecrets { kept.withLock { $0 } }
 
-    /// The part of every challenge id that moves on when acknowledged writes may be gone.
-    package var epoch: UInt32 { meta.epoch }
+    /// Makes a new secret, durably; the one in force until now is honoured for `lifetime` seconds
+    /// more. Blocks for a sync.
+    /// - Throws: Why the secrets stay as they are, or, where the store failed, may not.
+    package func rotateSecret(lifetime: UInt32, now: UInt32) throws(StorageFailure) {
+        let (turn, secrets) = writer.withLock { writer in
+            let turn = writer.publish(queue) { $0.rotateSecret(lifetime: lifetime, now: now) }
+            return (turn, writer.meta.secrets)
+        }
+        kept.withLock { $0 = secrets }
+        deliver(turn)
+        guard !turn.isDurable else { return }
+        if let refusal = turn.refusal { throw refusal }
+        throw StorageFailure(
+            operation: .write, path: storage.location + "/" + LogFormat.metaName,
+            cause: .other(code: 0, text: "the store is not ready"))
+    }
 
     /// Sizes; takes every shard's lock once.
     package var figures: StoreFigures {
@@ -293,7 +315,9 @@ extension Store {
                 keys: counts.keys, keysByApp: keysByApp, spentChallenges: counts.spent,
                 spentTokens: counts.tokens, accounts: counts.accounts,
                 logBytes: queue.logBytes, segments: queue.segments,
-                lastSequence: queue.durableSequence, batches: queue.batches)
+                lastSequence: queue.durableSequence, batches: queue.batches,
+                snapshotBytes: queue.snapshot?.byteCount ?? 0,
+                snapshotAt: queue.snapshot?.begunAt)
         }
     }
 

@@ -20,12 +20,16 @@ package enum StoreError: Error, Sendable, Equatable {
     package enum Damage: Sendable, Equatable {
         /// A batch is unreadable, and a later one, at `provenAt`, shows that it had been synced.
         case batch(sequence: UInt64, provenAt: Int)
+        /// The log ends before a record that `snapshot` knows as synced.
+        case end(sequence: UInt64, knownFrom: String)
         /// A header does not carry its magic or its checksum.
         case header
         /// Another store's identity, or another place in the sequence, than the file belongs to.
         case misplaced
         /// A record that follows from none before it.
         case record(sequence: UInt64)
+        /// A snapshot is not whole, and no older one can stand in for it.
+        case snapshot
         /// Records are missing before the next segment begins.
         case sequence(expected: UInt64, found: UInt64)
     }
@@ -70,9 +74,12 @@ extension StoreError.Damage: CustomStringConvertible {
         switch self {
         case .batch(let sequence, let offset):
             "record \(sequence) is unreadable, and offset \(offset) shows that it had been synced"
+        case .end(let sequence, let snapshot):
+            "record \(sequence) is missing, and \(snapshot) shows that it had been synced"
         case .header: "header is unreadable"
         case .misplaced: "file belongs to another store or another place in the log"
         case .record(let sequence): "record \(sequence) follows from none before it"
+        case .snapshot: "snapshot is unreadable from here on"
         case .sequence(let expected, let found):
             "expected record \(expected), got \(found) in the next segment"
         }
@@ -89,6 +96,17 @@ package enum StoreNotice: Sendable, Equatable {
     case receipts(StorageFailure)
     /// Nothing more is admitted until the gate is restarted.
     case stopped(StorageFailure)
+    /// The epoch moved on, since acknowledged writes may be gone: challenges made before it are no
+    /// longer good.
+    case epochMoved(EpochReason, from: UInt32, to: UInt32)
+    /// A snapshot was written, and the log before it has gone.
+    case snapshotWritten(file: String, keys: Int, bytes: Int)
+    /// A snapshot was given up; the log stays as it is, and the next one is tried when it is due.
+    case snapshotFailed(StorageFailure)
+    /// A snapshot that cannot be read was passed over for an older one with the whole log since.
+    case snapshotPassedOver(StoreError)
+    /// What a newer snapshot has made needless could not be removed; the next one tries again.
+    case leftoversStay(StorageFailure)
     /// There is space again.
     case spaceReturned(directory: String)
     /// Nothing is admitted until there is space for a segment.
@@ -96,6 +114,16 @@ package enum StoreNotice: Sendable, Equatable {
     /// `bytes` bytes from `offset` on were not known to be synced, and were dropped; `lastSequence`
     /// is the last record that was kept.
     case tornTail(file: String, offset: Int, bytes: Int, lastSequence: UInt64)
+}
+
+/// Why an epoch moved on.
+package enum EpochReason: String, Sendable {
+    /// An operator asked for it.
+    case fence = "store fence"
+    /// A torn tail was dropped.
+    case tornTail = "a torn tail was dropped"
+    /// A process under relaxed durability did not stop cleanly, or the directory is a backup.
+    case uncertain = "what was acknowledged last may not be here"
 }
 
 extension StoreNotice: CustomStringConvertible {
@@ -106,6 +134,14 @@ extension StoreNotice: CustomStringConvertible {
         case .keysMaxReached(let count): "key refused: max_keys is \(count)"
         case .receipts(let failure): "receipts: \(failure)"
         case .stopped(let failure): "store stopped until the gate is restarted: \(failure)"
+        case .leftoversStay(let failure): "old segments and snapshots stay: \(failure)"
+        case .epochMoved(let reason, let from, let to):
+            "epoch moved from \(from) to \(to): \(reason.rawValue)"
+        case .snapshotWritten(let file, let keys, let bytes):
+            "\(file): snapshot of \(keys) keys written, \(bytes) bytes"
+        case .snapshotFailed(let failure): "snapshot given up: \(failure)"
+        case .snapshotPassedOver(let error):
+            "an older snapshot and the log since are used in its place: \(error)"
         case .spaceReturned(let directory): "\(directory): space for the log again"
         case .spaceExhausted(let failure): "store waits for space: \(failure)"
         case .tornTail(let file, let offset, let bytes, let lastSequence):

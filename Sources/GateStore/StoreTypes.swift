@@ -22,6 +22,10 @@ package struct StoreOptions: Sendable {
     package var receiptSegmentBytes: Int
     /// Who turns the writer.
     package var writer: Writer
+    /// When an admit is answered.
+    package var durability = StoreDurability.strict
+    /// When snapshots are written; never where nil, but for who asks.
+    package var snapshots: SnapshotSchedule?
     /// Told of each change of ``Store/state``, on the writer's thread, once it has taken effect.
     package var onStateChange: @Sendable (StoreState) -> Void
 
@@ -39,6 +43,35 @@ package struct StoreOptions: Sendable {
         self.receiptSegmentBytes = receiptSegmentBytes
         self.writer = writer
         self.onStateChange = onStateChange
+    }
+}
+
+/// When an admit is answered. Enrolments, revocations, blocks and admits without a challenge are
+/// always answered once they are on disk.
+package enum StoreDurability: Sendable, Equatable {
+    /// Once its record is on disk.
+    case strict
+    /// At once; its record is on disk so many milliseconds later. After a stop that was not clean
+    /// the epoch moves on, so that what was lost is no replay.
+    case relaxed(milliseconds: Int)
+}
+
+/// When snapshots are written.
+package struct SnapshotSchedule: Sendable {
+    /// Seconds from one to the next.
+    package var everySeconds: Int
+    /// Bytes of the log since the last one that are enough for the next.
+    package var afterBytes: Int
+    /// The time in unix seconds.
+    package var clock: @Sendable () -> UInt32
+    /// What the writer rests between two megabytes, so that the disk is not its own.
+    package var restMilliseconds = 5
+
+    /// A schedule by its parts.
+    package init(everySeconds: Int, afterBytes: Int, clock: @escaping @Sendable () -> UInt32) {
+        self.everySeconds = everySeconds
+        self.afterBytes = afterBytes
+        self.clock = clock
     }
 }
 
@@ -301,6 +334,10 @@ package struct StoreFigures: Sendable, Equatable {
     package var lastSequence: UInt64
     /// Batches written since the start: as many as syncs.
     package var batches: UInt64
+    /// Bytes of the newest snapshot; 0 without one.
+    package var snapshotBytes: Int
+    /// Unix seconds when the newest snapshot was begun; nil without one.
+    package var snapshotAt: UInt32?
 }
 
 extension StoreSecrets: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -187,24 +187,6 @@ class Check(case.Case):
                 self.assertTrue([entry for entry in found if entry[2] == "error"], output)
                 self.assertIn(says, output)
 
-    def test_what_belongs_to_a_later_version_says_so(self):
-        later = {
-            "store": ["durability relaxed 20ms"],
-        }
-        for where, lines in later.items():
-            for line in lines:
-                with self.subTest(line=line):
-                    settings = self.settings()
-                    if where == "routes":
-                        settings.routes["GET /one"] = [line]
-                    elif where == "store":
-                        settings.store_lines.append(line)
-                    else:
-                        getattr(settings, where).extend(line.split("\n"))
-                    done, output, _ = self.check(settings.text())
-                    self.assertEqual(done.returncode, 2, output)
-                    self.assertIn("not available in this version", output)
-
     def test_warnings_do_not_fail(self):
         done, output, found = self.check(self.settings().text())
         self.assertEqual(done.returncode, 0, output)

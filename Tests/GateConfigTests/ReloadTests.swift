@@ -19,6 +19,8 @@ struct ReloadTests {
             ("log {\n error level=warn\n}", ["log error"]),
             ("store {\n dir /x\n}", ["store dir"]), ("store {\n shards 8\n}", ["store shards"]),
             ("store {\n max_keys 9\n}", ["store max_keys"]),
+            ("store {\n durability relaxed 5ms\n}", ["store durability"]),
+            ("store {\n snapshot every=1h\n}", ["store snapshot"]),
             ("spool {\n dir /x\n}", ["spool dir"]),
             ("spool {\n max 1m files=2\n}", ["spool max"]),
         ] {

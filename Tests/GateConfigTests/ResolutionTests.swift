@@ -33,7 +33,9 @@ struct ResolutionTests {
                 + ", isQueryLogged: false, isAccountPlain: false")
         #expect(
             fields(configuration.store)
-                == "directory: /var/lib/attestgate, shards: 64, keysMax: 5000000")
+                == "directory: /var/lib/attestgate, shards: 64, keysMax: 5000000"
+                + ", relaxedMilliseconds: nil, snapshotInterval: 600.0 seconds"
+                + ", snapshotAfterBytes: 268435456")
         #expect(
             fields(configuration.spool)
                 == "directory: /var/cache/attestgate, bytesMax: 1073741824, filesMax: 256")
@@ -97,6 +99,20 @@ struct ResolutionTests {
         )
     }
 
+    @Test("relaxed durability and a route that is bound without a challenge exclude each other")
+    func relaxedWithoutChallenge() {
+        let route = "route POST /a {\n bind body challenge=none\n}"
+        func messages(_ durability: String, _ route: String) -> [String] {
+            load(hostText(route) + "\nstore {\n durability \(durability)\n}").diagnostics
+                .filter { $0.severity == .error }.map(\.message)
+        }
+        let found = messages("relaxed 20ms", route)
+        #expect(found.count == 1 && found[0].contains("bound without a challenge"), "\(found)")
+        #expect(messages("strict", route).isEmpty)
+        #expect(messages("relaxed 20ms", "route POST /a {\n}").isEmpty)
+        #expect(messages("relaxed 2s", "") == ["2s is not within 1ms to 1s"])
+    }
+
     @Test("every value that is written arrives")
     func given() throws {
         let report = load(everyValue, variables: ["SECRET": "s3"])
@@ -107,7 +123,10 @@ struct ResolutionTests {
             fields(configuration.log)
                 == "access: file(\"/var/log/a.log\"), errorLevel: warn, sampleOffPercent: 7"
                 + ", isQueryLogged: true, isAccountPlain: true")
-        #expect(fields(configuration.store) == "directory: /s, shards: 8, keysMax: 9")
+        #expect(
+            fields(configuration.store) == "directory: /s, shards: 8, keysMax: 9"
+                + ", relaxedMilliseconds: Optional(25), snapshotInterval: 60.0 seconds"
+                + ", snapshotAfterBytes: 1048576")
         #expect(fields(configuration.spool) == "directory: /p, bytesMax: 2097152, filesMax: 3")
         #expect(configuration.admin == [.ip("127.0.0.1", port: 9901), .unix("/a", mode: 0o600)])
         let listener = configuration.listeners[0]
@@ -356,7 +375,7 @@ struct TableTests {
             ))
         #expect(
             text.contains(
-                "  snapshot every=DURATION after=SIZE    (not available in this version)\n"))
+                "  snapshot every=DURATION after=SIZE\n"))
         #expect(
             text.contains(
                 "  mode off | enforce [SHARE] by=key_id|account|address else=monitor|off | monitor "
@@ -397,6 +416,8 @@ private let everyValue = """
         dir /s
         shards 8
         max_keys 9
+            durability relaxed 25ms
+            snapshot every=1m after=1m
     }
     spool {
         dir /p

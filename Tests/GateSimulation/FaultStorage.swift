@@ -24,7 +24,7 @@ package final class FaultStorage: Storage {
 
     fileprivate enum NameChange {
         case link(String, Int)
-        case move(String, String)
+        case move(String, String, Int)
         case unlink(String)
     }
 
@@ -172,8 +172,9 @@ package final class FaultStorage: Storage {
     fileprivate static func apply(_ change: NameChange, to names: inout [String: Int]) {
         switch change {
         case .link(let name, let number): names[name] = number
-        case .move(let old, let new):
-            if let number = names.removeValue(forKey: old) { names[new] = number }
+        case .move(let old, let new, let number):
+            if names[old] == number { names[old] = nil }
+            names[new] = number
         case .unlink(let name): names[name] = nil
         }
     }
@@ -227,6 +228,20 @@ extension FaultStorage {
         }
     }
 
+    package func extend(_ file: StorageFile, to byteCount: Int) throws(StorageFailure) {
+        try call(.extend, file.name)
+        try state.withLock { (state) throws(StorageFailure) in
+            let number = state.inode(file)
+            let missing = byteCount - state.size(number)
+            guard missing > 0 else { return }
+            let used = state.names.values.reduce(0) { $0 + state.size($1) }
+            guard used + missing <= state.capacity else {
+                throw failure(.extend, file.name, .outOfSpace)
+            }
+            state.inodes[number]?.seen += [UInt8](repeating: 0, count: missing)
+        }
+    }
+
     package func read(_ file: StorageFile) throws(StorageFailure) -> [UInt8] {
         try call(.read, file.name)
         return state.withLock { $0.inodes[$0.inode(file)]?.seen ?? [] }
@@ -275,6 +290,10 @@ extension FaultStorage {
             let number = state.inode(file)
             guard var inode = state.inodes[number] else { return }
             if var durable = inode.durable {
+                // What was added since, pages that were not written included, is zeros.
+                if durable.count < inode.seen.count {
+                    durable += [UInt8](repeating: 0, count: inode.seen.count - durable.count)
+                }
                 for page in inode.dirty {
                     let range = inode.page(page)
                     durable.replaceSubrange(range, with: inode.seen[range])
@@ -294,12 +313,12 @@ extension FaultStorage {
 
     package func rename(_ name: String, to newName: String) throws(StorageFailure) {
         try call(.rename, name)
-        try change(.move(name, newName), name, .rename)
+        try change(name, .rename) { .move(name, newName, $0) }
     }
 
     package func delete(_ name: String) throws(StorageFailure) {
         try call(.delete, name)
-        try change(.unlink(name), name, .delete)
+        try change(name, .delete) { _ in .unlink(name) }
     }
 
     package func syncDirectory() throws(StorageFailure) {
@@ -311,10 +330,11 @@ extension FaultStorage {
     }
 
     private func change(
-        _ change: NameChange, _ name: String, _ operation: StorageFailure.Operation
+        _ name: String, _ operation: StorageFailure.Operation, _ change: (Int) -> NameChange
     ) throws(StorageFailure) {
         let isThere = state.withLock { state in
-            guard state.names[name] != nil else { return false }
+            guard let number = state.names[name] else { return false }
+            let change = change(number)
             FaultStorage.apply(change, to: &state.names)
             state.changes.append(change)
             return true
@@ -390,6 +410,9 @@ extension FaultStorage.State {
     fileprivate mutating func keepSome(_ number: Int) {
         guard var inode = inodes[number] else { return }
         if var durable = inode.durable {
+            if durable.count < inode.seen.count {
+                durable += [UInt8](repeating: 0, count: inode.seen.count - durable.count)
+            }
             for page in inode.dirty.sorted() where random.chance(50) {
                 let range = inode.page(page)
                 durable.replaceSubrange(range, with: inode.seen[range])
@@ -406,6 +429,9 @@ extension FaultStorage.State {
         var left: [UInt8]
         if let durable = inode.durable {
             left = durable
+            if left.count < inode.seen.count, keeps(survival) || !inode.dirty.isEmpty {
+                left += [UInt8](repeating: 0, count: inode.seen.count - left.count)
+            }
         } else {
             guard keeps(survival) else {
                 inodes[number] = FaultStorage.Inode(seen: [], durable: [])

@@ -32,10 +32,14 @@ package struct StoreModel {
 
     package init() {}
 
-    package mutating func apply(_ change: Change, sequence: UInt64) {
+    /// Does what a change does that was made in `epoch`.
+    package mutating func apply(_ change: Change, sequence: UInt64, epoch: UInt32) {
         switch change {
         case .admit(let challenge, let keyID, let counter, let isRevoking, let now):
-            if let challenge { spent.insert(challenge) }
+            if let challenge {
+                spent.insert(challenge)
+                keys[keyID]?.record.challengeEpoch = epoch
+            }
             keys[keyID]?.record.signCounter = counter
             keys[keyID]?.record.lastUsedAt = now
             if isRevoking { keys[keyID]?.record.isRevoked = true }
@@ -45,7 +49,7 @@ package struct StoreModel {
             spent.insert(challenge)
             if let retired { keys[retired]?.record.isRevoked = true }
             keys[key.keyID] = Key(
-                record: StoreModel.record(key, now: now), receipt: key.receipt,
+                record: StoreModel.record(key, now: now, epoch: epoch), receipt: key.receipt,
                 sequence: sequence)
         case .receipt(let keyID, let receipt, let update):
             if let receipt { keys[keyID]?.receipt = receipt }
@@ -66,11 +70,11 @@ package struct StoreModel {
         return time / 86_400 >= (now - min(now, 30 * 86_400)) / 86_400
     }
 
-    private static func record(_ key: NewKey, now: UInt32) -> KeyRecord {
+    private static func record(_ key: NewKey, now: UInt32, epoch: UInt32) -> KeyRecord {
         KeyRecord(
             keyID: key.keyID, publicKey: key.publicKey, account: key.account, app: key.app,
             environment: key.environment, signCounter: key.signCounter, isRevoked: false,
-            enrolledAt: now, lastUsedAt: now, challengeEpoch: 1,
+            enrolledAt: now, lastUsedAt: now, challengeEpoch: epoch,
             category: key.category, bundleVersion: key.bundleVersion,
             refreshAt: key.refreshAt)
     }
@@ -85,7 +89,7 @@ extension StoreModel {
     /// The refusal of an admit, `durable` being the last record on disk; nil when it is to be done.
     package func admit(
         _ challenge: SpentChallenge?, _ keyID: Bytes32, _ counter: UInt32, now: UInt32,
-        durable: UInt64
+        durable: UInt64, epoch: UInt32
     ) -> AdmitOutcome? {
         if let challenge {
             if isOver(challenge, now) { return .challengeExpired }
@@ -93,6 +97,7 @@ extension StoreModel {
         }
         guard let key = keys[keyID], key.sequence <= durable else { return .keyUnknown }
         if key.record.isRevoked { return .keyRevoked }
+        guard challenge != nil || key.record.challengeEpoch >= epoch else { return .epochBehind }
         return counter > key.record.signCounter ? nil : .counterNotGreater
     }
 

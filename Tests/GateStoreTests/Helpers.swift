@@ -141,3 +141,8 @@ func segmentName(_ first: Int) -> String {
     let digits = String(first, radix: 16)
     return "log-" + String(repeating: "0", count: 16 - digits.count) + digits
 }
+
+/// A snapshot's name by the first sequence number that is replayed on top of it.
+func snapshotName(_ first: Int) -> String {
+    segmentName(first).replacing("log-", with: "snapshot-")
+}

@@ -17,6 +17,7 @@ private enum Golden {
     static let segment =
         "414753544c4f4731972fd74700000002000102030405060708090a0b0c0d0e0f0000000100002000"
         + "0000000000000001"
+
     static let batch1 =
         "414742316f7179fe000000c600000001000000000000000100000000000000010000000000000000"
         + "02111111111111111111111111111111111111111111111111111111111111111122222222222222"
@@ -40,6 +41,31 @@ private enum Golden {
     static let batch4 =
         "41474231dfdc6e5c0000004d00000001000000000000000900000000000000090000000000000008"
         + "034444444444444444444444444444444444444444444444444444444444444444000f4245"
+
+    static let snapshotHeader =
+        "41475354534e5031048fbec600000002000102030405060708090a0b0c0d0e0f00000001000f424a"
+        + "000000000000000b"
+    static let snapshotBatch =
+        "41474231d98dacdc000001af00000001000000000000000100000000000000040000000000000000"
+        + "01111111111111111111111111111111111111111111111111111111111111111122222222222222"
+        + "22222222222222222222222222222222222222222222222222333333333333333333333333333333"
+        + "33333333333333333333333333333333330000000a000f4240000f42460000000100000100002000"
+        + "03ffff00000000000f42f40003030005616c696365000473686f7000033431320144444444444444"
+        + "44444444444444444444444444444444444444444444444444555555555555555555555555555555"
+        + "55555555555555555555555555555555556666666666666666666666666666666666666666666666"
+        + "66666666666666666600000004000f4240000f4240000000010000000000000000ffff0000000000"
+        + "00000001ff010000000462616e6b0300056361726f6c0200000f4300000005c1c1c1c1c1c1c1c1c1"
+        + "c1c1c1c1c1c1c1c2c2c2c2c2c2c2c2c2c2c2c2c2c2c2c2c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c4"
+        + "c4c4c4c4c4c4c4c4c4c4c4c4c4c4c4c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5c5"
+    static let snapshotEnd =
+        "4147423196c361030000003d00000001000000000000000500000000000000050000000000000000"
+        + "04000000000000000a00000f340000000000000002"
+
+    /// The snapshot of all that the log holds, and carol blocked by a tenth record.
+    static let snapshot: [UInt8] = {
+        let used = bytes(snapshotHeader) + bytes(snapshotBatch) + bytes(snapshotEnd)
+        return used + [UInt8](repeating: 0, count: 8192 - used.count)
+    }()
 
     static func bytes(_ hex: String, filledTo count: Int = 512) -> [UInt8] {
         let bytes = Hex.decode(hex) ?? []
@@ -148,6 +174,35 @@ private enum Golden {
         #expect(store.revokeNow(0x44, now: noon + 5) == .revoked)
         #expect(storage[segmentName(1)] == Golden.log(batches: 4))
         #expect(storage.names == [segmentName(1), "meta"])
+    }
+
+    @Test("a store writes the snapshot its format says, and reads it back without the log")
+    func snapshot() throws {
+        let storage = FaultStorage()
+        storage["meta"] = Golden.bytes(Golden.metaAfter)
+        storage[segmentName(1)] = Golden.log(batches: 4)
+        let store = try Store.open(storage: storage, options: options(shards: 1))
+        #expect(store.blockNow("carol", now: noon + 7) == .done)
+        let keys = [store.key(bytes32(0x11)), store.key(bytes32(0x44))]
+        while store.stepSnapshot(now: noon + 10) {}
+        #expect(storage[snapshotName(11)] == Golden.snapshot)
+        #expect(store.figures.snapshotAt == noon + 10)
+        store.close()
+
+        let again = FaultStorage()
+        again["meta"] = storage["meta"]
+        again[segmentName(1)] = storage[segmentName(1)]
+        again[snapshotName(11)] = Golden.snapshot
+        // Of a segment before the snapshot, numbers and checksums are read, and nothing applied.
+        let read = try Store.open(storage: again, options: options())
+        #expect([read.key(bytes32(0x11)), read.key(bytes32(0x44))] == keys)
+        #expect(read.isBlocked(account: Array("carol".utf8)))
+        #expect(!read.isBlocked(account: Array("bob".utf8)))
+        for number in 0..<5 {
+            #expect(read.isSpent(challenge(0xc1 + UInt8(number), expiry: noon + 300)))
+        }
+        #expect(read.figures.spentChallenges == 5)
+        #expect(read.figures.lastSequence == 10)
     }
 
     @Test("a segment that the meta file does not name yet is named by the next start")

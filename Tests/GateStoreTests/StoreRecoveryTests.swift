@@ -93,7 +93,8 @@ private struct History {
                 let kept = try #require(history.kept(store), "flip at \(index)")
                 #expect(kept >= 5, "flip at \(index)")
                 #expect(index >= 512 + 5 * 512, "flip at \(index) was not seen")
-                #expect(notices.all.count == 1, "flip at \(index)")
+                #expect(notices.all.count == 2, "flip at \(index)")
+                #expect(store.epoch == noon, "flip at \(index)")
             } catch StoreError.corrupted(let file, let offset, let damage) {
                 #expect(file == "/store/" + name)
                 #expect(offset == index / 512 * 512 || damage == .header, "flip at \(index)")
@@ -309,7 +310,8 @@ private struct History {
             notices.all == [
                 .tornTail(
                     file: "/store/" + segmentName(1), offset: 2560, bytes: 512 + 102,
-                    lastSequence: 4)
+                    lastSequence: 4),
+                .epochMoved(.tornTail, from: 1, to: noon),
             ])
         #expect(store.admitNow(challenge(0xaa), 1, 9) == .admitted(previousCounter: 3))
     }
@@ -332,7 +334,7 @@ private struct History {
         let store = try Store.open(
             storage: storage, options: options(segmentBytes: 4096), log: notices.log)
         #expect(store.figures.lastSequence == 2)
-        #expect(notices.all.count == 1)
+        #expect(notices.all.count == 2)
     }
 
     @Test("bytes whose sync failed are written and synced again by the next start")

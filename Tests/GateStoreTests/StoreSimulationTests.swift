@@ -16,6 +16,8 @@ import Testing
         var restarts = 0
         var admits = 0
         var retirements = 0
+        var refusals = 0
+        var drops = 0
         var notices: [String: Int] = [:]
         for seed in Self.seeds {
             let simulation = StoreSimulation(seed: seed)
@@ -24,13 +26,19 @@ import Testing
             restarts += simulation.restarts
             admits += simulation.admits
             retirements += simulation.retirements
+            refusals += simulation.refusals
+            drops += simulation.drops
             notices.merge(simulation.notices, uniquingKeysWith: +)
         }
         guard Self.seeds.count >= 200 else { return }
         // A simulation in which nothing happens proves nothing.
         #expect(losses > 0 && restarts > 500 && admits > 1000 && retirements > 10)
-        for kind in ["spaceExhausted", "spaceReturned", "stopped", "tornTail", "receipts"] {
-            #expect(notices[kind] ?? 0 > 10, "\(kind) in \(notices)")
+        for (kind, times) in [
+            "epochMoved": 100, "receipts": 10, "snapshotPassedOver": 20, "snapshotWritten": 500,
+            "spaceExhausted": 5, "spaceReturned": 2, "stopped": 100, "tornTail": 20,
+        ] {
+            #expect(notices[kind] ?? 0 > times, "\(kind) in \(notices)")
         }
+        #expect(refusals > 100 && drops > 0, "\(refusals) damaged starts refused, \(drops) drops")
     }
 }

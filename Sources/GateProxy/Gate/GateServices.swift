@@ -59,16 +59,17 @@ package struct GateServices: Sendable {
             filesMax: configuration.spool.filesMax)
         let now = UInt32(clamping: clock.unixNanoseconds() / 1_000_000_000)
         let metrics = Metrics(version: version, now: Int64(now))
+        var options = StoreOptions(
+            configuration.store,
+            clock: { UInt32(clamping: clock.unixNanoseconds() / 1_000_000_000) })
+        options.onStateChange = { state in errorLog.write(state) }
         let store: Store
         do throws(StoreError) {
             store = try Store.open(
                 storage: FileStorage(
                     directory: configuration.store.directory,
                     onSync: { metrics.noteSync(nanoseconds: $0) }),
-                options: StoreOptions(
-                    shards: configuration.store.shards, keysMax: configuration.store.keysMax,
-                    now: now,
-                    onStateChange: { state in errorLog.write(state) }),
+                options: options,
                 log: { notice in errorLog.write(notice.severity, "store: \(notice)") })
         } catch {
             throw StartError("store: \(error)")
@@ -130,10 +131,29 @@ extension ErrorLog {
     }
 }
 
+extension StoreOptions {
+    /// The options that `settings` come to.
+    fileprivate init(_ settings: StoreSettings, clock: @escaping @Sendable () -> UInt32) {
+        self.init(shards: settings.shards, keysMax: settings.keysMax, now: clock())
+        if let milliseconds = settings.relaxedMilliseconds {
+            durability = .relaxed(milliseconds: milliseconds)
+        }
+        snapshots = SnapshotSchedule(
+            everySeconds: Int(clamping: settings.snapshotInterval.components.seconds),
+            afterBytes: settings.snapshotAfterBytes, clock: clock)
+    }
+}
+
 extension StoreNotice {
-    /// How much a notice matters: making a new store is what a first start does.
+    /// How much a notice matters: making a new store is what a first start does, and snapshots are
+    /// written all the time.
     fileprivate var severity: LogSettings.Level {
-        if case .created = self { return .info }
-        return .warn
+        switch self {
+        case .created, .snapshotWritten: .info
+        case .epochMoved, .keysMaxReached, .leftoversStay, .receipts, .snapshotFailed,
+            .snapshotPassedOver,
+            .spaceExhausted, .spaceReturned, .stopped, .tornTail:
+            .warn
+        }
     }
 }

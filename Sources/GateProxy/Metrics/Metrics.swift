@@ -202,6 +202,12 @@ extension Metrics {
         text.sample([], figures.spentChallenges)
         text.begin("store_log_bytes", "gauge", "Bytes of the log, allocated segments whole.")
         text.sample([], figures.logBytes)
+        if let time = figures.snapshotAt {
+            text.begin(
+                "store_snapshot_age_seconds", "gauge",
+                "Age of the newest snapshot; absent without one.")
+            text.sample([], Int(max(0, context.unixSeconds() - Int64(time))))
+        }
         text.begin("store_ready", "gauge", "Whether the store takes writes.")
         text.sample(context.store.isReady)
         text.begin("spool_bytes", "gauge", "Bytes of bodies in the spool.")
