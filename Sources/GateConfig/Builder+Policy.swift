@@ -29,13 +29,20 @@ extension Builder {
         return Share(percent: percent, basis: basis, otherwise: otherwise)
     }
 
-    /// A share by account needs accounts.
+    /// A share by account needs accounts, one by key ID a key ID that is seen in time.
     mutating func checkShare(
         _ route: Route, _ chain: [ParsedBlock], _ host: ParsedBlock, _ built: Host
     ) {
+        guard let place = resolver.setting("mode", .route, in: chain).argument("by")?.place else {
+            return
+        }
+        if route.share?.basis == .keyID, route.binding == .envelope {
+            faults.warning(
+                place, "by=key_id sees no key ID on a route with bind envelope: all are inside",
+                "it stands in the body there; write by=account or by=address")
+        }
         guard route.share?.basis == .account, built.account == .none,
-            !resolver.setting("account", .host, in: [host]).isFaulty,
-            let place = resolver.setting("mode", .route, in: chain).argument("by")?.place
+            !resolver.setting("account", .host, in: [host]).isFaulty
         else { return }
         faults.error(
             place, "by=account needs accounts, and \(host.title) has none",

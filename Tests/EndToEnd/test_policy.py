@@ -188,7 +188,7 @@ class Shares(case.Case):
                 self.check_problem(answer, "proof_required")
         self.check_nothing_upstream()
 
-    def test_made_up_and_foreign_keys_are_inside(self):
+    def test_t19_made_up_and_foreign_keys_are_inside(self):
         alice, bob = self.phone().enrolled(), self.phone("bob")
         fake = self.phone()
         for number in range(20):

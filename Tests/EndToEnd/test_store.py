@@ -53,6 +53,11 @@ class NoSpace(case.Case):
 
         def change(settings):
             settings.store = os.path.join(volume, "store")
+            for path, share in (("inside", "100% by=address else=off"),
+                                ("watched-part", "0% by=address else=monitor"),
+                                ("open-part", "0% by=address else=off")):
+                settings.routes[f"* /v1/{path}/*"] = [f"mode enforce {share}"]
+            settings.routes["* /v1/unverified/*"] = ["fallback allow_unverified"]
         self.run_gate(change)
         phone = self.app().enrolled()
         self.assertEqual(phone.send("GET", "/v1/data/a").status, 200)
@@ -66,11 +71,17 @@ class NoSpace(case.Case):
         self.check_problem(phone.send("GET", "/v1/data/a", challenge=challenge), "retry_later")
         self.check_problem(
             phone.send("POST", "/v1/signed/a", b"x", binding="request"), "retry_later")
+        unsupported = [("App-Attest-Unsupported", "?1")]
+        self.check_problem(self.ask("GET", "/v1/unverified/a", unsupported), "retry_later")
+        self.check_problem(phone.send("GET", "/v1/inside/a"), "retry_later")
         self.check_nothing_upstream()
         self.assertEqual(self.ask("GET", "/public").status, 200)
-        answer = phone.send("POST", "/v1/watched/a", b"x")
-        self.assertEqual(answer.status, 200)
-        self.assertEqual(self.service.wait(2)[-1].get("App-Attest-Verdict"), "monitored")
+        for count, (path, verdict) in enumerate(
+                {"watched": "monitored", "watched-part": "monitored", "open-part": "off"}.items()):
+            answer = phone.send("POST", f"/v1/{path}/a", b"x")
+            self.assertEqual(answer.status, 200)
+            self.assertEqual(
+                self.service.wait(count + 2)[-1].get("App-Attest-Verdict"), verdict)
         self.assertEqual(self.gate.readyz(), 503)
         with wire.Connection(self.gate.admin) as connection:
             host = f"127.0.0.1:{self.gate.settings.admin_port}"

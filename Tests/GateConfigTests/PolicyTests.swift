@@ -72,6 +72,16 @@ struct PolicyTests {
             ])
     }
 
+    @Test("by=key_id with an envelope is warned about: the key ID comes too late")
+    func envelopeShare() {
+        let report = report("mode enforce 25% by=key_id else=monitor\nbind envelope")
+        #expect(report.errorCount == 0)
+        #expect(
+            report.diagnostics.map(\.message).contains(
+                "by=key_id sees no key ID on a route with bind envelope: all are inside"),
+            "\(report.render())")
+    }
+
     @Test("a route with a share is an enforced one for all that is checked")
     func isEnforced() throws {
         let host = try loadHost(
