@@ -350,6 +350,14 @@ class Envelope(StyleCase):
         answer = client.deliver(message)
         self.check_problem(answer, "too_large", 413)
 
+    def test_a_member_is_no_longer_than_a_field(self):
+        client = self.style(styles.Envelope).enrolled()
+        client.more = {"filler": "x" * 5000}
+        self.passes(client, client.request("POST", "/orders/a", BODY), BODY)
+        client.more = {"filler": "x" * 6200}
+        self.refused(client, client.request("POST", "/orders/a", BODY), "bad_request",
+                     "proof_malformed")
+
     def test_a_monitored_envelope(self):
         client = self.style(styles.Envelope).enrolled()
         message = client.request("POST", "/watched/orders/a", BODY)
