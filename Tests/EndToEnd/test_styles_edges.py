@@ -100,6 +100,24 @@ class Restart(case.Case):
         self.assertEqual(client.deliver(client.request("POST", "/first/a", BODY)).status, 200)
 
 
+class Memory(case.Case):
+    def test_an_envelope_never_goes_to_a_file(self):
+        def configure(settings):
+            settings.routes = {"POST /orders/*": ["bind envelope", "purpose order"],
+                               "POST /signed/*": ["bind request", "purpose signed"]}
+            settings.spool_lines.append("max 1m files=2")
+
+        self.run_gate(configure)
+        os.rmdir(self.gate.settings.spool)
+        client = styles.Envelope(self.gate.address, self.device()).enrolled()
+        body = b"x" * 300_000
+        request = self.check_upstream(client.deliver(client.request("POST", "/orders/a", body)))
+        self.assertEqual(request.body, body)
+        signed = styles.RequestLines(self.gate.address, client.device)
+        self.check_problem(
+            signed.deliver(signed.request("POST", "/signed/a", body)), "retry_later")
+
+
 class Fallback(case.Case):
     def test_an_envelope_route_lets_a_plain_body_pass_where_its_fallback_says_so(self):
         def configure(settings):

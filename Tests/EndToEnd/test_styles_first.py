@@ -42,6 +42,18 @@ class FirstRequest(StyleCase):
             self.refused(client, message, "challenge_required", "challenge_spent")
             self.refused(client, message.without("App-Attest-Attestation"), "challenge_required")
 
+    def test_its_counter_is_stored_with_the_key(self):
+        for kind, path in self.kinds.items():
+            client = self.style(kind)
+            client.device.counter = 10
+            self.passes(client, client.first("POST", f"{path}/a", self.content(kind)))
+            client.device.counter = 4
+            message = client.request("POST", f"{path}/a", self.content(kind))
+            self.refused(client, message, "challenge_required", "counter_not_greater")
+            client.device.counter = 11
+            message = client.request("POST", f"{path}/a", self.content(kind))
+            self.passes(client, message)
+
     def test_an_altered_body_enrols_nothing_and_spends_nothing(self):
         for kind, path in self.kinds.items():
             client = self.style(kind)
