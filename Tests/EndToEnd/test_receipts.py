@@ -377,7 +377,7 @@ class Refresh(apple.Case):
         began = time.monotonic()
         self.serve(count, answer)
         filled = time.monotonic()
-        self.wait_calls(count * 2 // 5, within=120 + count / 50)
+        self.wait_calls(count * 2 // 5, within=120 + count / 8)
         killed = time.time()
         self.gate.kill()
         self.gate.start(within=60)
@@ -386,7 +386,7 @@ class Refresh(apple.Case):
             with self.exchange.lock:
                 return len({call["key"] for call in self.exchange.calls})
         self.assertTrue(
-            gates.poll(lambda: asked() == count, within=120 + count / 50),
+            gates.poll(lambda: asked() == count, within=120 + count / 8),
             f"{asked()} of {count} keys asked for")
         ended = time.monotonic()
         keys = self.stored()

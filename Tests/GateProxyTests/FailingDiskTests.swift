@@ -65,7 +65,9 @@ private final class GateOnFaultyDisk {
         services = GateServices(
             store: try Store.open(
                 storage: disk,
-                options: StoreOptions(shards: 4, now: UInt32(Date().timeIntervalSince1970))),
+                options: StoreOptions(
+                    shards: 4, now: UInt32(Date().timeIntervalSince1970),
+                    segmentBytes: 1 << 16, receiptSegmentBytes: 1 << 16)),
             spool: Spool(directory: "/tmp", bytesMax: 1 << 20, filesMax: 4), accessLog: nil,
             errorLog: ErrorLog(level: .error, writer: writer, hasPriorities: false, clock: clock),
             errorWriter: writer, storeWaitMax: .milliseconds(300))
