@@ -32,6 +32,10 @@ package struct IPAddress: Hashable, Sendable {
     /// What a limit per address counts: an IPv4 address whole, an IPv6 one by its /64.
     package var limitKey: IPAddress { isIPv4 ? self : masked(64) }
 
+    /// What shares go by: the network that one client can easily choose an address from, a /24,
+    /// and a /56 of IPv6.
+    package var shareKey: IPAddress { masked(isIPv4 ? 120 : 56) }
+
     /// The address `text` is, in dotted or colon form without brackets or zone; nil when it is
     /// neither.
     package init?(_ text: String) {

@@ -153,7 +153,7 @@ class Shares(case.Case):
         self.gate.start()
 
     def test_addresses_keep_their_place_over_a_restart_and_as_the_share_grows(self):
-        addresses = [f"198.51.{a}.{b}" for a in range(2) for b in range(40)]
+        addresses = [f"198.{a}.{b}.1" for a in range(51, 53) for b in range(40)]
         first = [self.by_address(address) for address in addresses]
         self.assertEqual(set(first), {"inside", "off"})
         self.assertIn(first.count("inside"), range(20, 61))
@@ -169,8 +169,12 @@ class Shares(case.Case):
         self.assertGreater(raised.count("inside"), first.count("inside"))
 
     def test_addresses_of_one_network_have_one_place(self):
+        # What one client can easily choose from: a /24, and a /56 of IPv6.
         for net in range(8):
-            places = {self.by_address(f"2001:db8:0:{net}:{host:x}::1") for host in range(8)}
+            places = {self.by_address(f"2001:db8:0:{net << 8 | host:x}::1")
+                      for host in range(0, 256, 32)}
+            self.assertEqual(len(places), 1)
+            places = {self.by_address(f"198.51.{net}.{host}") for host in range(0, 256, 32)}
             self.assertEqual(len(places), 1)
 
     def test_a_request_without_address_proof_or_account_is_inside(self):
@@ -245,8 +249,8 @@ class Shares(case.Case):
         self.assertEqual(set(places), {"inside", "off"})
 
     def test_outside_bodies_stream_as_of_the_other_mode(self):
-        address = next(f"198.51.100.{n}" for n in range(99)
-                       if self.by_address(f"198.51.100.{n}") == "off")
+        address = next(f"198.51.{n}.1" for n in range(99)
+                       if self.by_address(f"198.51.{n}.1") == "off")
         fields = [("X-Forwarded-For", address), ("X-Account-Id", "alice"),
                   ("Early-Data", "1")]
         for otherwise, verdict in (("off", "off"), ("monitor", "monitored")):
@@ -257,8 +261,8 @@ class Shares(case.Case):
             self.assertEqual(request.get("App-Attest-Verdict"), verdict)
             self.assertEqual(request.body, body)
             self.service.reset()
-        inside = next(f"198.51.100.{n}" for n in range(99)
-                      if self.by_address(f"198.51.100.{n}") == "inside")
+        inside = next(f"198.51.{n}.1" for n in range(99)
+                      if self.by_address(f"198.51.{n}.1") == "inside")
         fields[0] = ("X-Forwarded-For", inside)
         self.check_problem(
             self.ask("POST", "/v1/address-off/a", fields, b"x", source=TRUSTED), "too_early")

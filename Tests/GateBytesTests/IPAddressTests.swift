@@ -35,4 +35,13 @@ struct IPAddressTests {
         #expect(one != IPAddress("2001:db8:1:3::1")?.limitKey)
         #expect(IPAddress("10.0.0.1")?.limitKey != IPAddress("10.0.0.2")?.limitKey)
     }
+
+    @Test("a share counts a /24, or a /56 of IPv6")
+    func shareKey() throws {
+        #expect(IPAddress("10.0.0.1")?.shareKey == IPAddress("10.0.0.255")?.shareKey)
+        #expect(IPAddress("10.0.0.1")?.shareKey != IPAddress("10.0.1.1")?.shareKey)
+        let one = try #require(IPAddress("2001:db8:1:2ff::1")).shareKey
+        #expect(one == IPAddress("2001:db8:1:200:ffff::9")?.shareKey)
+        #expect(one != IPAddress("2001:db8:1:300::1")?.shareKey)
+    }
 }

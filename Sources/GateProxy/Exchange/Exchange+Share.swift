@@ -22,7 +22,7 @@ extension Exchange {
         let value: [UInt8]? =
             switch share.basis {
             case .account: account.isEmpty ? nil : account
-            case .address: clientAddress.map { ShareText.bytes($0.limitKey) }
+            case .address: clientAddress.map { ShareText.bytes($0.shareKey) }
             case .keyID: enrolledKeyID(head, host)?.array
             }
         placement = SharePlacement(share, of: value, secret: context.store.secrets.current)
