@@ -264,6 +264,26 @@ class Refresh(apple.Case):
         self.assertTrue(least - 2 <= later <= most + 2, later)
         return self.gate.err.text
 
+    def test_one_that_cannot_be_read_is_tried_again_the_next_day(self):
+        start = time.time()
+        self.serve(1, lambda call, receipt: self.next_receipt(receipt),
+                   refresh_at=int(start) + 4)
+        store = self.gate.settings.store
+        hidden = [name for name in os.listdir(store) if name.startswith("receipts")]
+        self.assertTrue(hidden)
+        away = self.temporary()
+        for name in hidden:
+            os.rename(os.path.join(store, name), os.path.join(away, name))
+        self.assertTrue(self.gate.err.wait(lambda line: "cannot be read; tried again" in line))
+        gates.pass_time(0.3)
+        self.gate.kill()
+        for name in hidden:
+            os.replace(os.path.join(away, name), os.path.join(store, name))
+        key = store_files.read_keys(store)[self.devices[0].key_id]
+        self.assertIsNotNone(key.refresh_at)
+        self.assertTrue(43_190 <= key.refresh_at - start <= 86_410 + 60, key.refresh_at - start)
+        self.assertEqual(self.exchange.calls, [])
+
     def test_304_is_asked_again_after_hours(self):
         self.check_scheduled(304, 3 * 3600, 6 * 3600)
 

@@ -138,9 +138,10 @@ final class ReceiptRefresh {
         let verification = context.verification
         let unread = Question(key: key, app: app)
         context.store.receipt(of: key) { bytes in
+            guard let bytes else { return handle.submit { bound.open().unreadable(unread) } }
             let isQueued = verification.submit {
                 var question = unread
-                question.receipt = bytes ?? []
+                question.receipt = bytes
                 do throws(ReceiptError) {
                     question.shown = try question.verify(
                         question.receipt, kind: nil, ageSecondsMax: nil, now: now)
@@ -155,7 +156,14 @@ final class ReceiptRefresh {
         }
     }
 
-    /// The receipt cannot be read any more, or never was one: there is nothing to ask with.
+    /// The receipt cannot be read now: for want of a descriptor, of a file, for good, nobody knows.
+    private func unreadable(_ question: Question) {
+        note(.warn, question, "a kept one cannot be read; tried again in a day")
+        again(
+            question, RefreshPlan.unread(now: worker.context.unixSeconds(), using: &random))
+    }
+
+    /// The receipt never was one: there is nothing to ask with.
     private func lost(_ question: Question, _ error: ReceiptError) {
         note(.warn, question, "a kept one is not good, and is asked for no more: \(error)")
         store(question, ReceiptUpdate(refreshAt: nil))

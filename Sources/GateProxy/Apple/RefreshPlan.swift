@@ -24,6 +24,8 @@ package enum RefreshPlan {
     private static let unauthorizedSeconds: Int64 = 86_400
     /// An answer that is no receipt of the key.
     private static let invalidSeconds: Int64 = 86_400
+    /// The files of receipts may be put back, and descriptors come free.
+    private static let unreadSeconds: Int64 = 86_400
     private static let backoffSeconds: Int64 = 60
     private static let backoffDoublingsMax = 8
 
@@ -92,6 +94,13 @@ package enum RefreshPlan {
         now: Int64, using random: inout some RandomNumberGenerator
     ) -> UInt32 {
         spread(now, invalidSeconds, &random)
+    }
+
+    /// The next after one that could not be read.
+    package static func unread(
+        now: Int64, using random: inout some RandomNumberGenerator
+    ) -> UInt32 {
+        spread(now, unreadSeconds, &random)
     }
 
     /// The next after the `failures`-th 429, 5xx or silence in a row, from 1 on.
