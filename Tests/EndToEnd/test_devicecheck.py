@@ -10,6 +10,7 @@ import apple
 import gate as gates
 import upstream
 import wire
+import wire2
 from apple import QUERY, UPDATE, VALIDATE
 
 ACCOUNT = ("X-Account-Id", "alice")
@@ -201,6 +202,34 @@ class DeviceCheck(apple.Case):
         large = self.fall_back(self.apple.token(), b"x" * 20_000)
         self.assertEqual(self.check_upstream(large, 2).body, b"x" * 20_000)
         self.check_problem(self.fall_back(self.apple.token(), b"x" * 70_000), "too_large")
+
+    def test_who_waits_to_be_asked_for_the_body_is_not_late_meanwhile(self):
+        def change(settings):
+            settings.listener += ["timeouts body=1s", "http h1 h2c"]
+        self.serve("timeout=5s", change=change)
+        self.apple.fail("slow:2.8")
+        fields = self.fields(
+            self.apple.token(), ("Content-Length", "2"), ("Expect", "100-continue"))
+        with wire.Connection(self.gate.address) as connection:
+            connection.send(wire.message("POST", "/v1/fallback/a", fields))
+            self.assertEqual(connection.head()[1], 100)
+            # From here on it has the time of a body, all of it.
+            gates.pass_time(0.6)
+            connection.send(b"{}")
+            self.check_upstream(connection.response("POST"))
+        fields = [(name.lower(), value) for name, value in self.fields(
+            self.apple.token(), ("expect", "100-continue"))]
+        with wire2.Client(self.gate.address) as client:
+            stream = client.begin("POST", "/v1/fallback/a", fields, end=False)
+            self.apple.wait(2)
+            gates.pass_time(3.4)
+            client.body(stream, b"{}")
+            self.check_upstream(client.answer(stream), 2)
+            late = [(name, self.apple.token() if name.endswith("token") else value)
+                    for name, value in fields]
+            # Once it was asked, it is late after all.
+            answer = client.answer(client.begin("POST", "/v1/fallback/a", late, end=False))
+            self.assertEqual(answer.status, 408)
 
     def test_a_monitored_route_counts_and_forwards(self):
         self.serve(change=lambda settings: settings.routes["* /v1/fallback/*"].append(

@@ -334,7 +334,7 @@ final class DownstreamConnection: EventHandler, ClientConnection {
             beginWithoutHead().answerTimeout()
         case .exchanging:
             guard !isRequestEnded, let exchange else { return }
-            guard exchange.wantsBody else {
+            guard exchange.wantsBody, !exchange.isBodyUnasked else {
                 return worker.loop.set(deadline, after: bodyTimeout)
             }
             isPersistent = false
@@ -348,7 +348,8 @@ final class DownstreamConnection: EventHandler, ClientConnection {
         let (product, overflow) = exchange.bodyMinRate.multipliedReportingOverflow(
             by: max(1, Int(window.wholeSeconds)))
         let least = overflow ? Int.max : product
-        if exchange.wantsBody, !wasBodyPaused, bodyBytesInWindow < least {
+        let isHeldUp = !exchange.wantsBody || exchange.isBodyUnasked || wasBodyPaused
+        if !isHeldUp, bodyBytesInWindow < least {
             isPersistent = false
             return exchange.bodyTimedOut()
         }
@@ -527,6 +528,8 @@ extension DownstreamConnection: DownstreamStream {
     func sendContinue() {
         guard requestVersion == .http11, !isAnswerBegun else { return }
         output.append(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
+        // One that had to wait has the whole time of a body from here on.
+        if deadline.isSet, !isRequestEnded { startBodyDeadlines() }
         flush()
     }
 

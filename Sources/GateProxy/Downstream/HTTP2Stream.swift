@@ -148,7 +148,8 @@ final class HTTP2Stream {
 
     /// Whether the client cannot send because of us.
     private var isHeldUp: Bool {
-        exchange?.wantsBody != true || !pending.isEmpty || connection.isInputFull
+        exchange?.wantsBody != true || exchange?.isBodyUnasked == true || !pending.isEmpty
+            || connection.isInputFull
     }
 
     private func bodyStopped() {
@@ -221,6 +222,8 @@ extension HTTP2Stream: DownstreamStream {
         } then: {
             connection.session.respond(id, interim: $0)
         }
+        // One that had to wait has the whole time of a body from here on.
+        if deadlines != nil { startBodyDeadlines() }
         connection.flush(self)
     }
 

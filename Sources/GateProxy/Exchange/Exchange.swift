@@ -229,6 +229,12 @@ final class Exchange {
         }
     }
 
+    /// Whether the client waits to be asked for the body: it is not late.
+    var isBodyUnasked: Bool {
+        guard case .held = sink, let head else { return false }
+        return head.expectsContinue && !isContinueSent
+    }
+
     /// Takes bytes of the body.
     func receive(body bytes: [UInt8], _ range: Range<Int>) {
         log.bytesIn += range.count
