@@ -167,7 +167,14 @@ class DeviceCheck(apple.Case):
         self.serve("rate=2/1h")
         for number in range(2):
             self.check_upstream(self.fall_back(self.apple.token()), number + 1)
-        self.refused(self.fall_back(self.apple.token()), "rate_limited", "rate_limited")
+        answer = self.fall_back(self.apple.token())
+        self.refused(answer, "rate_limited", "rate_limited")
+        self.assertEqual(answer.get("RateLimit-Policy"), '"fallback";q=2;w=3600')
+        self.assertEqual(
+            answer.get("RateLimit"), f'"fallback";r=0;t={answer.get("Retry-After")}')
+        host = f"127.0.0.1:{self.gate.settings.admin_port}"
+        figures = wire.ask(self.gate.admin, "GET", "/metrics", host=host).body.decode()
+        self.assertIn('attestgate_rate_limited_total{limit="fallback"} 1\n', figures)
         bob = ("X-Account-Id", "bob")
         self.check_upstream(self.fall_back(self.apple.token(), account=bob), 3)
         self.assertEqual(len(self.apple.calls), 3)

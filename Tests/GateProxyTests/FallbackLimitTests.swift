@@ -17,4 +17,18 @@ struct FallbackLimitTests {
         #expect(limit.take(account: [], address: here, at: 0) != nil)
         #expect(limit.take(account: [], address: there, at: 0) == nil)
     }
+
+    @Test("a refusal says how one stands with it")
+    func standing() throws {
+        let limit = FallbackLimit(Rate(count: 2, per: .milliseconds(8500)), seed: (1, 2))
+        let address = try #require(IPAddress("192.0.2.1"))
+        #expect(limit.take(account: [1], address: address, at: 0) == nil)
+        #expect(limit.take(account: [1], address: address, at: 0) == nil)
+        let refusal = try #require(limit.take(account: [1], address: address, at: 0))
+        let seconds = try #require(refusal.retryAfter)
+        #expect(
+            refusal.rateLimit
+                == RateStatus(
+                    name: .fallback, count: 2, window: 9, remaining: 0, seconds: seconds))
+    }
 }

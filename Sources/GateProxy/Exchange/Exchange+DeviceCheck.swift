@@ -64,12 +64,10 @@ extension Exchange {
                 !context.store.keys(ofAccount: account, app: appID).isEmpty
             }
         guard !hasKey else { return Refusal(.unsupported, at: .checks) }
-        let seconds = host.fallbackLimit(routeIndex)?.take(
-            account: account, address: clientAddress ?? IPAddress(high: 0, low: 0),
-            at: UInt64(worker.loop.now.nanoseconds))
-        if let seconds {
-            log.limit = "fallback"
-            return Refusal(.rateLimited, at: .checks, retryAfter: seconds)
+        if let refusal = host.fallbackLimit(routeIndex)?.take(
+            account: account, address: limitAddress, at: limitTime)
+        {
+            return refusal
         }
         guard !context.store.isTokenSpent(hash) else {
             return Refusal(.deviceTokenSpent, at: .checks)

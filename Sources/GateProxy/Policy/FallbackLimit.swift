@@ -14,13 +14,18 @@ package final class FallbackLimit: Sendable {
         limiter = Lock(RateLimiter(count: rate.count, per: rate.per, seed: seed))
     }
 
-    /// Counts a request; the seconds until it would pass where it is one too many.
-    package func take(account: [UInt8], address: IPAddress, at now: UInt64) -> Int? {
+    /// Counts a request; the refusal when it is one too many.
+    package func take(account: [UInt8], address: IPAddress, at now: UInt64) -> Refusal? {
         limiter.withLock { limiter in
             let key =
                 account.isEmpty
                 ? limiter.key(address: address) : limiter.key(account: account)
-            return limiter.take(key, at: now)
+            guard let seconds = limiter.take(key, at: now) else { return nil }
+            var refusal = Refusal(.rateLimited, at: .checks, retryAfter: seconds)
+            refusal.rateLimit = RateStatus(
+                name: .fallback, rate, remaining: limiter.standing(key, at: now).remaining,
+                seconds: seconds)
+            return refusal
         }
     }
 }

@@ -66,6 +66,7 @@ package final class HostLimits: Sendable {
             switch name {
             case .attestations: tables.attestations.standing(account, address, now)
             case .challenges: tables.challenges.standing(account, address, now)
+            case .fallback: nil
             case .failedSignatures: tables.failedSignatures.standing(account, address, now)
             }
         }
@@ -166,11 +167,8 @@ package final class HostLimits: Sendable {
             _ key: RateKey, _ name: RateStatus.Name, _ now: UInt64
         ) -> RateStatus {
             let found = limiter.standing(key, at: now)
-            let seconds = rate.per.nanoseconds / 1_000_000_000
-            let isWhole = rate.per.nanoseconds % 1_000_000_000 == 0
             return RateStatus(
-                name: name, count: rate.count, window: Int(clamping: seconds) + (isWhole ? 0 : 1),
-                remaining: found.remaining, seconds: found.seconds)
+                name: name, rate, remaining: found.remaining, seconds: found.seconds)
         }
     }
 }

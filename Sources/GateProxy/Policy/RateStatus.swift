@@ -1,4 +1,5 @@
 internal import GateBytes
+package import GateConfig
 internal import GateHTTP
 
 /// How somebody stands with a limit: `RateLimit-Policy` and `RateLimit` of
@@ -10,6 +11,7 @@ package struct RateStatus: Sendable, Equatable {
     package enum Name: String, Sendable, Equatable {
         case attestations
         case challenges
+        case fallback
         case failedSignatures = "failed_signatures"
     }
 
@@ -31,6 +33,15 @@ package struct RateStatus: Sendable, Equatable {
         self.window = window
         self.remaining = remaining
         self.seconds = seconds
+    }
+
+    /// A standing with the limit `rate`.
+    package init(name: Name, _ rate: Rate, remaining: Int, seconds: Int) {
+        let window = rate.per.nanoseconds / 1_000_000_000
+        let isWhole = rate.per.nanoseconds % 1_000_000_000 == 0
+        self.init(
+            name: name, count: rate.count, window: Int(clamping: window) + (isWhole ? 0 : 1),
+            remaining: remaining, seconds: seconds)
     }
 
     /// The value of `RateLimit-Policy`.
