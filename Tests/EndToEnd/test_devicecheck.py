@@ -124,6 +124,28 @@ class DeviceCheck(apple.Case):
         request = self.check_upstream(self.fall_back(self.apple.token()))
         self.assertEqual(request.get("App-Attest-Risk"), "bit0=?0, bit1=?0")
 
+    def test_an_object_whose_bits_cannot_be_read_is_no_state_at_all(self):
+        self.serve("bit0=0")
+        faults = apple.peer_apple.FAULTS
+        self.addCleanup(faults.pop, "object")
+        token = self.apple.token()
+        for text in ('{}', ' {"bit0":false}', '{"bit0":1,"bit1":0}', '{"bit0":tr',
+                     '{"bit0":true,"bit0":false,"bit1":false}'):
+            faults["object"] = (200, text)
+            self.apple.fail("object", times=1)
+            self.unavailable(self.fall_back(token))
+        self.check_nothing_upstream()
+        self.check_upstream(self.fall_back(token))
+        # Bits that are not known are not written over.
+        fresh = self.apple.token()
+        device = self.apple.device(fresh)
+        device.bits = (False, True)
+        faults["object"] = (200, '{"bit0":false}')
+        self.apple.fail("object", times=1, path=QUERY)
+        self.check_upstream(self.app(account="bob").enrolled().send(
+            "POST", "/v1/promotion/a", b"{}", fields=[("App-Attest-Device-Token", fresh)]), 2)
+        self.bits(fresh, (True, True))
+
     def test_what_is_no_token_of_the_team(self):
         self.serve("bit0=0")
         for token in (None, "AAAA", self.apple.token(environment="development")):

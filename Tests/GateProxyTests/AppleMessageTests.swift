@@ -38,6 +38,9 @@ struct AppleMessageTests {
             "{\"bit0\":true,\"bit1\":true,\"bit0\":false}",
         ] {
             #expect(bits(text) == nil, "\(text)")
+            // Of an object the bits must be known.
+            #expect(
+                DeviceCheckMessage.isObject(Array(" \(text)".utf8)) == text.hasPrefix("{"))
         }
         #expect(DeviceCheckMessage.isKnownNoState(Array("Failed to find bit state".utf8)))
         #expect(!DeviceCheckMessage.isKnownNoState(Array("something new".utf8)))

@@ -40,6 +40,12 @@ extension DeviceCheckOutcome {
         case .answer(status: 200, let body) where call == .queryTwoBits:
             if let bits = DeviceCheckMessage.bits(body) {
                 self = .passed(bits)
+            } else if DeviceCheckMessage.isObject(body) {
+                worker.context.errorLog.write(
+                    .error,
+                    "apple: \(call.rawValue): bits that cannot be read: "
+                        + "\"\(AppleText.excerpt(body))\"")
+                self = .unavailable(retryAfter: nil)
             } else {
                 worker.context.errorLog.write(
                     DeviceCheckMessage.isKnownNoState(body) ? .debug : .info,

@@ -71,6 +71,12 @@ package enum DeviceCheckMessage {
         return text[element.range].elementsEqual("false".utf8) ? false : nil
     }
 
+    /// Whether a good answer to `query_two_bits` is an object, of which ``bits(_:)`` has to know
+    /// the bits: one that it does not know says nothing, not that they were never set.
+    package static func isObject(_ body: [UInt8]) -> Bool {
+        body.first { !($0 == 0x20 || (0x09...0x0d).contains($0)) } == UInt8(ascii: "{")
+    }
+
     /// Whether a text is one of those that say "no state"; another is worth a line in the log.
     package static func isKnownNoState(_ body: [UInt8]) -> Bool {
         let text = String(decoding: body, as: UTF8.self)
