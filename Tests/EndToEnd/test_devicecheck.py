@@ -2,6 +2,7 @@
 
 import base64
 import signal
+import struct
 import threading
 import time
 
@@ -439,6 +440,47 @@ class DeviceCheck(apple.Case):
         gates.pass_time(0.5)
         self.assertIsNone(self.apple.device(token).bits)
         self.refused(self.promote(None), "unsupported", "device_token_invalid")
+
+    def test_bits_are_set_for_a_client_that_leaves_before_the_answer(self):
+        self.serve(change=lambda settings: settings.listener.append("http h1 h2c"))
+        answers = [upstream.answer(), upstream.answer(), upstream.answer(b"no", "409 Conflict")]
+        asked = threading.Semaphore(0)
+        left = threading.Event()
+
+        def respond(request):
+            asked.release()
+            left.wait(wire.DEADLINE)
+            return answers.pop(0)
+        self.service.respond = respond
+        devices = []
+        for _ in range(3):
+            left.clear()
+            token = self.apple.token()
+            devices.append(self.apple.device(token))
+            fields = self.fields(token)
+            if len(devices) == 2:
+                with wire2.Client(self.gate.address) as client:
+                    fields = [(name.lower(), value) for name, value in fields]
+                    stream = client.begin("POST", "/v1/promotion/a", fields)
+                    self.assertTrue(asked.acquire(timeout=wire.DEADLINE))
+                    client.h2.reset_stream(stream)
+                    client.flush()
+                    gates.pass_time(0.3)
+            else:
+                connection = wire.Connection(self.gate.address)
+                connection.send(wire.message(
+                    "POST", "/v1/promotion/a", fields, b"{}"))
+                self.assertTrue(asked.acquire(timeout=wire.DEADLINE))
+                connection.socket.setsockopt(
+                    wire.socket.SOL_SOCKET, wire.socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()
+                gates.pass_time(0.3)
+            left.set()
+            if len(devices) < 3:
+                self.bits(token, (True, False))
+        # The service said no.
+        gates.pass_time(0.5)
+        self.assertIsNone(devices[2].bits)
 
     def test_bits_are_tried_again_and_the_answer_does_not_wait(self):
         self.serve()

@@ -12,8 +12,10 @@ internal import GateRuntime
 final class BitSetter {
     private unowned let worker: Worker
     private var jobs: [ObjectIdentifier: BitJob] = [:]
+    private var witnesses: [ObjectIdentifier: AnswerWitness] = [:]
 
-    /// Jobs of one loop at one time; each holds a token of some 2 KB.
+    /// Jobs of one loop at one time, and answers that are waited for; each holds a token of some
+    /// 2 KB.
     static let jobsMax = 256
 
     init(_ worker: Worker) {
@@ -37,14 +39,32 @@ final class BitSetter {
         job.begin()
     }
 
+    /// Waits for the answer to `request`, whose client has left; `isGood` runs if it is 2xx. No
+    /// client chooses by leaving whether its device is marked.
+    func watch(_ request: UpstreamRequest, route: String, isGood: @escaping () -> Void) {
+        guard witnesses.count < BitSetter.jobsMax else {
+            request.cancel()
+            return note("too many answers are waited for already", route)
+        }
+        let witness = AnswerWitness(request)
+        witnesses[ObjectIdentifier(witness)] = witness
+        witness.onEnd = { [weak self, unowned witness] status in
+            self?.witnesses[ObjectIdentifier(witness)] = nil
+            if let status, (200...299).contains(status) { isGood() }
+        }
+        request.handOver(to: witness)
+    }
+
     /// Gives everything up: the gate stops.
     func stop() {
-        if !jobs.isEmpty {
-            worker.context.errorLog.write(
-                .error, "set_bits: \(jobs.count) lost: the gate stops")
+        let count = jobs.count + witnesses.count
+        if count > 0 {
+            worker.context.errorLog.write(.error, "set_bits: \(count) lost: the gate stops")
         }
         for job in jobs.values { job.stop() }
+        for witness in witnesses.values { witness.stop() }
         jobs = [:]
+        witnesses = [:]
     }
 
     private func note(_ reason: String, _ route: String) {
@@ -139,15 +159,32 @@ extension Exchange {
     /// Has the bits of the device set that the client sent a token of, where its route says so and
     /// the service has answered 2xx.
     func setBits(status: Int) {
-        guard (200...299).contains(status), let token = bitsToken, let route,
-            let bits = route.setBits, let app = host?.app
-        else { return }
+        guard (200...299).contains(status), let set = bitsToSet() else { return }
+        set()
+    }
+
+    /// Lets a request whose client leaves before the answer go on, where the answer decides on the
+    /// device's bits; false where it is of no more use.
+    func isAnswerLeftToBitSetter() -> Bool {
+        guard !isAnswered, let upstream, upstream.isAnswerAwaited, let route,
+            let set = bitsToSet()
+        else { return false }
+        worker.bitSetter.watch(upstream, route: route.name, isGood: set)
+        return true
+    }
+
+    /// What sets the bits once the answer is a good one; nil where nothing is to be set. Once.
+    private func bitsToSet() -> (() -> Void)? {
+        guard let token = bitsToken, let route, let bits = route.setBits, let app = host?.app
+        else { return nil }
         switch log.verdict {
         case .fallback, .verified: break
-        case .monitored, .off, .unverified, nil: return
+        case .monitored, .off, .unverified, nil: return nil
         }
         bitsToken = nil
-        worker.bitSetter.set(
-            bits, token: token, environment: app.app.environment, route: route.name)
+        let setter = worker.bitSetter
+        return {
+            setter.set(bits, token: token, environment: app.app.environment, route: route.name)
+        }
     }
 }

@@ -568,7 +568,7 @@ final class Exchange {
         if let line = upstream?.serverLine, let pool {
             log.serverLabel = pool.servers.label(ofServer: line)
         }
-        upstream?.cancel()
+        if !isAnswerLeftToBitSetter() { upstream?.cancel() }
         upstream = nil
         sink = .none
         worker.finished(self)

@@ -212,6 +212,15 @@ final class UpstreamRequest: UpstreamChannelUser {
         channel = nil
     }
 
+    /// Whether the server has been sent the request, or part of it, and has not begun to answer.
+    var isAnswerAwaited: Bool { phase == .waitingForHead }
+
+    /// Tells another of what comes of it.
+    func handOver(to owner: any UpstreamRequestOwner) {
+        self.owner = owner
+        resume()
+    }
+
     deinit { leaveServer() }
 
     // MARK: Attempts
