@@ -565,6 +565,29 @@ class Length(Servers):
                     self.assertIsNone(request.get("Transfer-Encoding"))
                     self.assertEqual(request.body, body)
 
+    def test_a_watched_body_that_is_judged_loses_nothing_where_it_outgrows_the_memory(self):
+        # An envelope is judged when it is complete; its first piece is too much already, or a
+        # later one is.
+        self.run_length(("body max=256k memory=1k", "bind envelope"))
+        for size in (500, 1024, 1025, 5000, 100_000, 200_000):
+            body = bytes(range(251)) * (size // 251) + b"z" * (size % 251)
+            for pieces in ([body], [body[:100], body[100:]]):
+                with self.subTest(size=size, pieces=len(pieces)):
+                    self.services[0].reset()
+                    with wire.Connection(self.gate.address) as connection:
+                        connection.send(wire.message(
+                            "POST", "/v1/watched/a", [("Transfer-Encoding", "chunked")]))
+                        for piece in pieces:
+                            connection.send(wire.chunk(piece).removesuffix(b"0\r\n\r\n"))
+                            gates.pass_time(0.02)
+                        connection.send(b"0\r\n\r\n")
+                        self.assertEqual(connection.response("POST").status, 200)
+                    request = self.services[0].wait(1)[0]
+                    self.assertEqual(request.get("Content-Length"), str(size))
+                    self.assertEqual(request.body, body)
+        answer = self.ask("POST", "/v1/watched/a", body=b"x" * 300_000, chunked=True)
+        self.check_problem(answer, "too_large", 413)
+
     def test_body_max_binds(self):
         self.run_length()
         for target in ("/open/a", "/v1/watched/a"):

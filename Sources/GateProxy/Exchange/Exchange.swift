@@ -355,8 +355,9 @@ final class Exchange {
     func forwardRest(_ permit: consuming Permit, after held: HeldBody?) {
         guard let head else { return }
         if isBodyComplete, let held { return forward(permit, held: held) }
+        // Also where nothing is held yet: the piece that did not fit goes where the rest goes.
+        if let held, isLengthWanted(head) { return holdForLength(permit, held) }
         guard let held, held.count > 0 else { return forwardStreaming(permit) }
-        if isLengthWanted(head) { return holdForLength(permit, held) }
         sink = .upstream
         forward(permit, .streamed(held: held))
     }
@@ -388,7 +389,7 @@ final class Exchange {
                     memoryBytesMax: route.bodyMemoryBytes, bytesMax: route.bodyBytesMax,
                     spool: context.spool))
         lengthPermit = consume permit
-        if held == nil { askForBody() }
+        askForBody()
     }
 
     private func forward(_ permit: consuming Permit, _ body: UpstreamRequest.Body) {
