@@ -265,10 +265,11 @@ struct AccountTokenTests {
         #expect(try judge("\"\(longest)\"") == .success(longest))
         for value in [
             "\"\"", "\"\(longest)a\"", "\"a\\u0000b\"", "\"a\\nb\"", "\"\\u007f\"", "null", "4.2",
-            "1e3", "true", "[\"alice\"]", "{\"a\":1}",
+            "1e3", "true", "[\"alice\"]", "{\"a\":1}", "\"a\u{85}b\"", "\"\\u009f\"",
         ] {
             #expect(try judge(value) == .failure(.claim), "\(value)")
         }
+        #expect(try judge("\"\\u00a0\u{c5}\u{e9}\"") == .success("\u{a0}\u{c5}\u{e9}"))
         #expect(try judge("\"alice\"", "sub") == .failure(.claim))
         let byIssuer = TokenRules(issuer: "me", claim: "iss")
         #expect(

@@ -42,9 +42,17 @@ package enum AccountReader {
         return isAccount(account) ? .account(account) : .malformed
     }
 
-    /// Whether `bytes` can be an account: 1 to ``bytesMax`` bytes without controls.
+    /// Whether `bytes` can be an account: 1 to ``bytesMax`` bytes without controls, those from
+    /// U+0080 to U+009F included, as UTF-8 has them.
     package static func isAccount(_ bytes: some Collection<UInt8>) -> Bool {
-        (1...bytesMax).contains(bytes.count) && bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+        guard (1...bytesMax).contains(bytes.count) else { return false }
+        var previous: UInt8 = 0
+        for byte in bytes {
+            guard byte >= 0x20, byte != 0x7f, previous != 0xc2 || byte >= 0xa0 || byte < 0x80
+            else { return false }
+            previous = byte
+        }
+        return true
     }
 
     /// The value of the credential's field: the token of `Authorization: Bearer TOKEN`, or all of
