@@ -51,6 +51,8 @@ extension Builder {
     /// A route that checks proofs, with the lines its binding came from.
     private struct BoundRoute {
         let app: String
+        /// `host "api.example.com"`.
+        let host: String
         /// Methods and path as written.
         let title: String
         let bind: Setting
@@ -84,6 +86,7 @@ extension Builder {
                     : "its challenge's purpose is all that tells it from them")
         }
         checkPurposes(routes.filter(\.isPointed))
+        checkFirstRequests(routes.filter { $0.isPointed && $0.inline.text == "on" })
         for route in routes where route.isPointed || route.text == "envelope" {
             checkReadable(route)
         }
@@ -106,8 +109,8 @@ extension Builder {
                 else { return }
                 found.append(
                     BoundRoute(
-                        app: body.first("app")?.words.first ?? "", title: title, bind: bind,
-                        purpose: setting("purpose").text, body: setting("body"),
+                        app: body.first("app")?.words.first ?? "", host: body.title, title: title,
+                        bind: bind, purpose: setting("purpose").text, body: setting("body"),
                         inline: setting("inline_enroll"), line: line))
             }
             for line in body.all("route") where line.body != nil {
@@ -132,6 +135,21 @@ extension Builder {
                 "two routes of app \(later.app.quoted) with \"bind body\" have the purpose "
                     + later.purpose.quoted,
                 "a proof for one would pass on the other; give each a purpose of its own")
+        }
+    }
+
+    /// A first request answers a challenge for attestations, whatever its route's purpose; that of
+    /// another host is another.
+    private mutating func checkFirstRequests(_ routes: [BoundRoute]) {
+        for (index, later) in routes.enumerated() {
+            guard let place = later.inline.place,
+                let earlier = routes[..<index].first(where: { $0.host == later.host })
+            else { continue }
+            faults.fault(
+                .error, place, "", and: earlier.line, "",
+                "two routes of \(later.host) with \"bind body\" have \"inline_enroll on\"",
+                "a first request for one would pass on the other; leave it to one of them, or to "
+                    + "the enrolment endpoints")
         }
     }
 

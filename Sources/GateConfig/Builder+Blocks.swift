@@ -229,6 +229,17 @@ enum FieldNames {
         }
         return nil
     }
+
+    /// Why a part of a proof cannot be read from this field; nil where it can.
+    static func reasonNotToProve(_ name: String) -> String? {
+        gateFields.contains(fold(name)) ? "the gate sets it" : reasonNotToRead(name)
+    }
+
+    /// Fields that the gate alone writes: from a client none of them is read.
+    private static let gateFields: Set<String> = [
+        "app-attest-account", "app-attest-app", "app-attest-counter", "app-attest-next-challenge",
+        "app-attest-risk", "app-attest-verdict", "app-attest-verified-key",
+    ]
 }
 
 /// Addresses as text, compared as addresses.

@@ -125,7 +125,7 @@ extension Builder {
             isKeyIDOptional: isKeyIDOptional)
         for (index, (name, field)) in fields.all.enumerated() {
             guard let place = setting(name).words.last?.place else { continue }
-            if let reason = FieldNames.reasonNotToRead(field) {
+            if let reason = FieldNames.reasonNotToProve(field) {
                 faults.error(
                     place, "\(name) cannot stand in \(field.quoted): \(reason)",
                     "choose another field")

@@ -99,6 +99,34 @@ struct BindingTests {
         #expect(routes("purpose b", "purpose b").configuration == nil)
     }
 
+    @Test("one route of a host with the challenge in the body takes first requests, not two")
+    func firstRequests() {
+        func routes(_ first: String, _ second: String) -> ConfigurationReport {
+            load(
+                hostText(
+                    """
+                    route POST /a {
+                        purpose a
+                        \(first)
+                    }
+                    route POST /b {
+                        purpose b
+                        \(second)
+                    }
+                    """))
+        }
+        let pointed = "bind body challenge=json:/a"
+        let inline = "\(pointed)\ninline_enroll on"
+        let message =
+            "two routes of host \"api.example.com\" with \"bind body\" have \"inline_enroll on\""
+        #expect(messages(routes(inline, inline)).contains(message))
+        #expect(routes(inline, inline).configuration == nil)
+        #expect(routes(inline, "mode monitor\n\(inline)").configuration == nil)
+        #expect(routes(inline, pointed).configuration != nil)
+        #expect(routes(inline, "bind request\ninline_enroll on").configuration != nil)
+        #expect(routes(inline, "mode off\n\(inline)").configuration != nil)
+    }
+
     @Test("without a challenge nothing that a crash takes back may count")
     func durability() {
         let relaxed = report("bind body challenge=none", top: "store {\ndurability relaxed 20ms\n}")

@@ -139,6 +139,19 @@ struct MeaningTests {
     }
 
     @Test(
+        "a proof is not read from a field that the gate sets",
+        arguments: [
+            "App-Attest-Account", "App-Attest-App", "App-Attest-Counter", "App-Attest-Risk",
+            "App-Attest-Next-Challenge", "app_attest_verdict", "App-Attest-Verified-Key",
+        ])
+    func proofInGateField(name: String) {
+        #expect(
+            messages(load(hostText("proof {\n assertion header \(name)\n}"))) == [
+                "assertion cannot stand in \"\(name)\": the gate sets it"
+            ])
+    }
+
+    @Test(
         "a field set for an upstream is not one the gate or the message sets",
         arguments: [
             ("Host", "it belongs to the message itself"),
