@@ -43,7 +43,7 @@ struct Builder<Source: ConfigurationSource> {
     }
 
     /// The block of a top-level line that stands once; an empty one where it is not given.
-    func single(_ name: String, _ level: Level) -> ParsedBlock {
+    private func single(_ name: String, _ level: Level) -> ParsedBlock {
         top.first(name)?.body ?? ParsedBlock(level: level, head: nil, title: name)
     }
 

@@ -7,22 +7,6 @@ extension Builder {
         checkSpool(configuration)
         checkUpgrades(configuration)
         checkBindings()
-        checkDurability(configuration)
-    }
-
-    /// Without a challenge nothing but the counter stops a replay, so an answer that is ahead of the
-    /// disk could be given twice.
-    private mutating func checkDurability(_ configuration: Configuration) {
-        guard configuration.store.relaxedMilliseconds != nil,
-            let place = single("store", .store).first("durability")?.place
-        else { return }
-        for route in configuration.hosts.flatMap(\.routes)
-        where route.binding == .body(.none) && route.mode.isProtected {
-            faults.error(
-                place,
-                "durability relaxed while route \(route.name.quoted) is bound without a challenge",
-                "write durability strict, or bind the route with one")
-        }
     }
 
     /// Blocks that nothing names. Where a name is wrong, it may have meant any of them.
