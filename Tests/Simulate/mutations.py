@@ -73,10 +73,6 @@ MUTATIONS = {
         "SnapshotWriter.swift",
         "        try storage.syncDirectory()\n        return Written(",
         "        return Written("),
-    "a start trusts a snapshot's name": (
-        "Store.swift",
-        "if !loaded.leftovers.isEmpty { try storage.syncDirectory() }",
-        ""),
     "a snapshot is not synced": (
         "SnapshotWriter.swift",
         '        guard let file else { preconditionFailure("a snapshot without a file") }\n'
