@@ -86,23 +86,26 @@ struct Shards: Sendable {
         }
     }
 
-    /// Whether an account with `keys`, the newest first, has room for another of `app`.
+    /// Whether an account with `keys` has room for another of `app`. Of keys that were used last in
+    /// the same second the one enrolled first is retired, and then the lesser key ID: the order of
+    /// `keys` is no matter, since a snapshot does not keep it.
     func room(among keys: [KeyReference], app: String, countMax: Int, now: UInt32) -> Room {
         var count = 0
-        var idlest: (key: KeyReference, lastUsedAt: UInt32)?
+        var idlest: (key: KeyReference, entry: KeyEntry)?
         for reference in keys {
-            let lastUsedAt = keyTables[Int(reference.shard)].withLock { table -> UInt32? in
+            let entry = keyTables[Int(reference.shard)].withLock { table -> KeyEntry? in
                 let entry = table[Int(reference.index)]
-                return !entry.isRevoked && table.apps[entry.app] == app ? entry.lastUsedAt : nil
+                return !entry.isRevoked && table.apps[entry.app] == app ? entry : nil
             }
-            guard let lastUsedAt else { continue }
+            guard let entry else { continue }
             count += 1
-            if idlest.map({ lastUsedAt <= $0.lastUsedAt }) ?? true {
-                idlest = (reference, lastUsedAt)
+            if idlest.map({ entry.isRetired(before: $0.entry) }) ?? true {
+                idlest = (reference, entry)
             }
         }
         guard count >= countMax, let idlest else { return .free }
-        return KeyEntry.isIdle(since: idlest.lastUsedAt, at: now) ? .retiring(idlest.key) : .full
+        return KeyEntry.isIdle(since: idlest.entry.lastUsedAt, at: now)
+            ? .retiring(idlest.key) : .full
     }
 
     /// Runs `body` on the shard of `keyID`, with its number and the entry of `other`, which it may
@@ -258,6 +261,12 @@ extension KeyTable {
 }
 
 extension KeyEntry {
+    /// Whether this key goes before `other` where one of them has to.
+    func isRetired(before other: KeyEntry) -> Bool {
+        (lastUsedAt, enrolledAt, keyID[word: 0], keyID[word: 1])
+            < (other.lastUsedAt, other.enrolledAt, other.keyID[word: 0], other.keyID[word: 1])
+    }
+
     /// Whether a key that was used last at that time has been idle long enough to be retired.
     static func isIdle(since lastUsedAt: UInt32, at now: UInt32) -> Bool {
         Int64(now) - Int64(lastUsedAt) >= Int64(StoreLimits.retirementIdleSeconds)

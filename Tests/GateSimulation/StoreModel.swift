@@ -123,9 +123,13 @@ extension StoreModel {
             $0.record.account == key.account && $0.record.app == key.app && !$0.record.isRevoked
         }
         guard keysPerAccount > 0, !key.account.isEmpty, others.count >= keysPerAccount,
-            let idlest = others.min(by: {
-                ($0.record.lastUsedAt, $0.sequence) < ($1.record.lastUsedAt, $1.sequence)
-            })?.record
+            let idlest = others.map(\.record).min(by: { left, right in
+                (left.lastUsedAt, left.enrolledAt, left.keyID[word: 0], left.keyID[word: 1])
+                    < (
+                        right.lastUsedAt, right.enrolledAt, right.keyID[word: 0],
+                        right.keyID[word: 1]
+                    )
+            })
         else { return (.enrol(key, challenge, now: now, retired: nil), .enrolled) }
         guard now >= idlest.lastUsedAt, now - idlest.lastUsedAt >= 2_592_000 else {
             return (nil, .limit)
