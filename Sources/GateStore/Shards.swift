@@ -93,11 +93,11 @@ struct Shards: Sendable {
         var count = 0
         var idlest: (key: KeyReference, entry: KeyEntry)?
         for reference in keys {
-            let entry = keyTables[Int(reference.shard)].withLock { table -> KeyEntry? in
+            let (entry, isGood) = keyTables[Int(reference.shard)].withLock { table in
                 let entry = table[Int(reference.index)]
-                return !entry.isRevoked && table.apps[entry.app] == app ? entry : nil
+                return (entry, !entry.isRevoked && table.apps[entry.app] == app)
             }
-            guard let entry else { continue }
+            guard isGood else { continue }
             count += 1
             if idlest.map({ entry.isRetired(before: $0.entry) }) ?? true {
                 idlest = (reference, entry)

@@ -73,8 +73,17 @@ private let month: UInt32 = 30 * 86_400
     func tie() throws {
         let store = try open()
         #expect(enrol(store, 7, now: noon) == .enrolled)
+        #expect(enrol(store, 3, now: noon + 1) == .enrolled)
+        #expect(store.admitNow(nil, 7, 1, now: noon + 1) != nil)
+        #expect(enrol(store, 4, now: noon + 1 + month) == .enrolledRetiring(bytes32(7)))
+    }
+
+    @Test("of keys enrolled in one second and unused since, the lesser key ID")
+    func tieInOneSecond() throws {
+        let store = try open()
+        #expect(enrol(store, 7, now: noon) == .enrolled)
         #expect(enrol(store, 3, now: noon) == .enrolled)
-        #expect(enrol(store, 4, now: noon + month) == .enrolledRetiring(bytes32(7)))
+        #expect(enrol(store, 4, now: noon + month) == .enrolledRetiring(bytes32(3)))
     }
 
     @Test("keys of other accounts and apps, and revoked ones, have no part in it")
